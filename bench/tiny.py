@@ -20,14 +20,24 @@ from weft.benchmarks.weave.protocol import WeaveOptions
 from weft.types import Image
 from weft_tabletop.exact import imug as points
 from weft_tabletop.make import imug_points
-from weft_tabletop.make.as_messages import chat_messages, sample_of, true_replies
-from weft_tabletop.make.dialogues import MAKERS, Maker, TableDialogue, TableTurn, start_scene
+from weft_tabletop.make.as_messages import build_sample, chat_messages, reference_replies
+from weft_tabletop.make.dialogues import MAKERS, DialogueMaker, TableDialogue, TableTurn, start_scene
 from weft_tabletop.make.requests import EVENTS
 from weft_tabletop.tiny import prompt, vocab
 from weft_tabletop.tiny.endpoint import SHIPPED
 from weft_tabletop.tiny.infer import Tiny
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import DOCUMENTS, HELPED, OPEN, QUESTIONS, SHOW, THINK, Asked, described, say
+from weft_tabletop.world.language import (
+    DOCUMENTS,
+    HELPED,
+    OPEN,
+    QUESTIONS,
+    SHOW,
+    THINK,
+    TableRequest,
+    describe_scene,
+    phrase_request,
+)
 from weft_tabletop.world.operations import EDITS, frames
 from weft_tabletop.world.scenes import Scene, draw, read
 
@@ -41,9 +51,11 @@ BEFORE = {  # what must have happened for a request to make sense
 }
 
 
-def request(kind: str, number: int) -> Maker | None:
+def request(kind: str, number: int) -> DialogueMaker | None:
     chance = random.Random(f"{kind} {number}")
-    maker = Maker("", [start_scene([kind], chance) for _ in range(2 if kind in ("copy", "same") else 1)], chance)
+    maker = DialogueMaker(
+        "", [start_scene([kind], chance) for _ in range(2 if kind in ("copy", "same") else 1)], chance
+    )
     for earlier in BEFORE.get(kind, []):
         maker.try_turn(earlier)
     return maker if maker.try_turn(kind) else None
@@ -107,7 +119,7 @@ def special(tiny: Tiny, samples: int) -> None:
             while done < samples // 2:
                 number += 1
                 chance = random.Random(f"{form} {kind} {number}")
-                maker = Maker("", [start_scene([kind], chance)], chance)
+                maker = DialogueMaker("", [start_scene([kind], chance)], chance)
                 if maker.try_turn(kind, 1):
                     done += 1
                     right += whole(tiny, form, maker)
@@ -115,18 +127,21 @@ def special(tiny: Tiny, samples: int) -> None:
         print(f"{form}: {', '.join(said)}")
 
 
-def whole(tiny: Tiny, form: str, maker: Maker) -> bool:
+def whole(tiny: Tiny, form: str, maker: DialogueMaker) -> bool:
     turn, base = maker.turns[-1], maker.inputs[0]
-    text = say(turn.kind, turn.args, dict.fromkeys(turn.images, "the table"), maker.chance)
+    text = phrase_request(turn.kind, turn.args, dict.fromkeys(turn.images, "the table"), maker.chance)
     due: list = (
         [part for pair in frames(turn.kind, turn.args, base) for part in pair] if form == "several pictures" else []
     )
     if form == "thinking first":
-        text, due = f"{THINK} {text}", [f"<think> {described(turn.scene)} </think>", turn.scene]
+        text, due = f"{THINK} {text}", [f"<think> {describe_scene(turn.scene)} </think>", turn.scene]
     elif form == "picture first":
         text, due = (
             f"{SHOW} {text}",
-            [answers.helper(Asked(turn.kind, turn.args, {}), {"image": base}), f"Final Answer: {turn.answer}"],
+            [
+                answers.helper_scene(TableRequest(turn.kind, turn.args, {}), {"image": base}),
+                f"Final Answer: {turn.answer}",
+            ],
         )
     items = [vocab.USER, *([tiny.codes(draw(base))] if turn.images else []), *vocab.encode(text), vocab.ASSISTANT]
     parts = tiny.reply(items, one_picture=form == "thinking first").parts
@@ -134,16 +149,18 @@ def whole(tiny: Tiny, form: str, maker: Maker) -> bool:
     return made == [vocab.encode(part) if isinstance(part, str) else part for part in due]
 
 
-def reply(tiny: Tiny, maker: Maker) -> tuple[bool, float]:
+def reply(tiny: Tiny, maker: DialogueMaker) -> tuple[bool, float]:
     scenes: dict[str, Scene] = {}
 
     def image_of(scene: Scene) -> Image:
         scenes[str(scene)] = scene
         return Image(str(scene), "image/png", 64, 64, 1)
 
-    sample = sample_of(maker.dialogue(), "s", image_of)
+    sample = build_sample(maker.dialogue(), "s", image_of)
     last = sample.turns[-1]
-    seen = history.build_messages(sample, last, true_replies(sample, last.number), WeaveOptions("dialogue", "inline"))
+    seen = history.build_messages(
+        sample, last, reference_replies(sample, last.number), WeaveOptions("dialogue", "inline")
+    )
     # these come up in IMUG-Bench's format alone: pictures with their turn, without numbers
     if maker.turns[-1].kind in OPEN:
         given = tuple(range(1, len(maker.inputs) + 1)) if maker.turns[-1].kind == "add any" else ()
@@ -164,13 +181,13 @@ def is_right(made: list, turn: TableTurn, base: Scene | None) -> bool:
     if turn.kind in OPEN:  # right is whatever meets every point
         checks = {
             "kind": turn.kind,
-            "args": imug_points.visible(turn),
-            "points": imug_points.written(turn, random.Random(0))[1][:-1],
+            "args": imug_points.visible_args(turn),
+            "points": imug_points.write_points(turn, random.Random(0))[1][:-1],
         }
         return not isinstance(made[0], str) and all(
-            score == 5 for score, _ in points.scored(checks, read(made[0]), base, None)
+            score == 5 for score, _ in points.score_points(checks, read(made[0]), base, None)
         )
-    if turn.makes is None:
+    if turn.image_number is None:
         return isinstance(made[0], str) and vocab.encode(made[0]) == vocab.encode(turn.answer)
     return not isinstance(made[0], str) and read(made[0]).scene == turn.scene
 

@@ -230,7 +230,9 @@ class Scoring:
             for at, record in enumerate(records):
                 if sample == f"{name}-{record.get('name')}":
                     return name, at
-        dataset = weft.benchmarks.base.load_benchmark("planviz").load(self.root, weft.store.blobs.Blobs(self.work / "blobs"))
+        dataset = weft.benchmarks.base.load_benchmark("planviz").load(
+            self.root, weft.store.blobs.Blobs(self.work / "blobs")
+        )
         name, _, at = (
             next(one.turns[0].file for one in dataset.samples if one.id == sample).removesuffix(".png").partition("/")
         )

@@ -25,8 +25,8 @@ from weft.benchmarks.paired_verdicts import PairedVerdicts
 from weft.benchmarks.rows import read_published
 from weft.errors import UserError
 from weft.judge_eval.agreement.corrected import Bias
-from weft.judge_eval.agreement.people import attention
-from weft.judge_eval.agreement.scores import read_ratings, scale_of
+from weft.judge_eval.agreement.people import count_attention_checks
+from weft.judge_eval.agreement.scores import infer_scale, read_human_scores
 from weft.stats.agreement import pearson
 from weft.store.annotations import Annotation, Annotations, Study
 from weft.types import Table, Verdict
@@ -111,7 +111,7 @@ def named(tables: Sequence[Table], title: str) -> Table:
 def test_without_ratings_the_way_to_some_is_told(run: weft.Run, home: Path):
     with pytest.raises(UserError, match=f"weft rate {run.id}"):
         run.agree(home=home / ".weft")
-    with pytest.raises(UserError, match=r"`weft rate .*` has people rate some of it, `weft judge check`"):
+    with pytest.raises(UserError, match=r"`weft rate .*` collects annotations, `weft judge check`"):
         run.corrected_score(home=home / ".weft")
 
 
@@ -127,14 +127,14 @@ def test_the_judge_beside_people_and_people_among_themselves(run: weft.Run, home
     assert (table.cells("all metrics")["Pearson"].value or 0) > 0.9 and cells["Pearson"].value is None, (
         "fewer than five say nothing"
     )
-    people = named(found.tables, "People among themselves").cells("all metrics")
+    people = named(found.tables, "Agreement among annotators").cells("all metrics")
     assert (
         people["questions"].value == len(rated)
-        and people["ratings"].value == 2 * len(rated)
-        and people["raters"].value == 2
+        and people["annotations"].value == 2 * len(rated)
+        and people["annotators"].value == 2
     )
     assert 0 < (people["alpha (interval)"].value or 0) < 1 and 0 < (people["same"].value or 0) < 100
-    each = named(found.tables, "Each rater")
+    each = named(found.tables, "Each annotator")
     assert each.cells("ann")["bias"].value == pytest.approx(-(each.cells("ben")["bias"].value or 0.0))
     assert named(found.tables, "By metric and class").rows and not found.notes
 
@@ -165,7 +165,7 @@ def test_what_no_judge_gave_is_left_out_and_counted(home: Path, data: Path):
     found = run.agree(home=home / ".weft")
     assert found.tables[0].rows[0].cells["n"].value == 6
     assert found.notes == (
-        "of what people rated, 4 were decided by rule or are the model's failures: no judge's, and left out",
+        "4 of the verdicts that people annotated are left out: decided by rule or model failures, not by the judge",
     )
 
 
@@ -216,10 +216,10 @@ def test_replies_that_differ_are_left_out_and_told(run: weft.Run, home: Path):
     found = made[0].agree(made[1])
     whole = len(judged(made[0]))
     assert 0 < (found.tables[0].rows[0].cells["n"].value or 0) < whole
-    assert "left out: the replies that they are about differ between the two runs" in found.notes[0]
+    assert "left out: their replies differ between the two runs" in found.notes[0]
 
 
-def write(path: Path, rows: Sequence[Sequence[Any]], head: str = "sample,turn,metric,rater,value") -> Path:
+def write(path: Path, rows: Sequence[Sequence[Any]], head: str = "sample,turn,metric,annotator,value") -> Path:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([head.split(","), *rows])
     return path
@@ -230,7 +230,7 @@ def test_a_file_of_ratings_has_shares_or_scores(run: weft.Run, tmp_path: Path):
     values = [(one.sample, one.turn + 1, one.metric, rater, 0.5) for one in some for rater in ("ann", "ben")]
     scores = [(*row[:4], 5) for row in values]
     first = run.agree(write(tmp_path / "values.csv", values))
-    second = run.agree(str(write(tmp_path / "scores.csv", scores, "sample,turn,metric,rater,score")))
+    second = run.agree(str(write(tmp_path / "scores.csv", scores, "sample,turn,metric,annotator,score")))
     assert first.tables == second.tables and first.tables[0].cells("all metrics")["people"].value == 0.5
     assert first.tables[0].cells("all metrics")["Pearson"].value is None, "they always say the same"
 
@@ -238,20 +238,20 @@ def test_a_file_of_ratings_has_shares_or_scores(run: weft.Run, tmp_path: Path):
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        (("7", 1, "key_point", "ann", "1.5"), "line 3: value 1.5 is no share of full marks"),
+        (("7", 1, "key_point", "ann", "1.5"), "line 3: value 1.5 is not a share of full marks"),
         (
             ("7", 1, "beauty", "ann", "0.5"),
             "line 3: sample '7', turn 1: no metric 'beauty'; it has image_quality, key_point",
         ),
         (("7000", 1, "key_point", "ann", "0.5"), "line 3: the run has no sample '7000'"),
-        (("7", 0, "key_point", "ann", "0.5"), "line 3: turn '0' is no number from 1 up"),
-        (("7", 1, "key_point", "", "0.5"), "line 3: it names no rater"),
-        (("7", 1, "key_point", "ann", "good"), "line 3: 'good' is no number"),
-        (("7", 1, "key_point", "ann", "nan"), "line 3: value nan is no share"),
+        (("7", 0, "key_point", "ann", "0.5"), "line 3: turn '0' is not a number from 1 up"),
+        (("7", 1, "key_point", "", "0.5"), "line 3: it names no annotator"),
+        (("7", 1, "key_point", "ann", "good"), "line 3: 'good' is not a number"),
+        (("7", 1, "key_point", "ann", "nan"), "line 3: value nan is not a share"),
         (("7", 1, "key_point", "ann", ""), "line 3: give a value or a score"),
         (
             ("7", 1, "key_point", "zoe", "0.5"),
-            "line 3: zoe has rated key_point of sample 7, turn 1, in an earlier line",
+            "line 3: zoe has annotated key_point of sample 7, turn 1, in an earlier line",
         ),
         (("7", 1), "line 3: it has 2 columns"),
     ],
@@ -267,8 +267,8 @@ def test_what_does_not_fit_the_run_is_an_error_with_its_line(
 
 def test_a_score_off_its_scale_and_a_file_without_columns_are_errors(run: weft.Run, tmp_path: Path):
     with pytest.raises(UserError, match="score 11 is not on the scale of key_point, from 0 to 10"):
-        run.agree(write(tmp_path / "a.csv", [("7", 1, "key_point", "ann", 11)], "sample,turn,metric,rater,score"))
-    with pytest.raises(UserError, match="line 1: there is no column rater"):
+        run.agree(write(tmp_path / "a.csv", [("7", 1, "key_point", "ann", 11)], "sample,turn,metric,annotator,score"))
+    with pytest.raises(UserError, match="line 1: there is no column annotator"):
         run.agree(write(tmp_path / "b.csv", [], "sample,turn,metric,value"))
     with pytest.raises(UserError, match="cannot be read"):
         run.agree(tmp_path / "none.csv")
@@ -279,10 +279,10 @@ def test_a_score_off_its_scale_and_a_file_without_columns_are_errors(run: weft.R
 def test_no_file_of_ratings_is_a_crash_or_an_unseen_loss(tmp_path: Path, text: str, headed: bool):
     """It is read as a whole, or refused in one line that names it."""
     file = tmp_path / "ratings.csv"
-    body = ("sample,turn,metric,rater,value\n" if headed else "") + text
+    body = ("sample,turn,metric,annotator,value\n" if headed else "") + text
     file.write_bytes(body.encode("utf-8", "surrogatepass"))
     try:
-        said = read_ratings(file, [Verdict("7", 0, "k", 0.5)])
+        said = read_human_scores(file, [Verdict("7", 0, "k", 0.5)])
     except UserError as error:
         assert str(error).startswith(str(file))
     else:
@@ -290,8 +290,12 @@ def test_no_file_of_ratings_is_a_crash_or_an_unseen_loss(tmp_path: Path, text: s
 
 
 def test_a_scale_follows_from_scores_and_their_shares():
-    assert scale_of([(1, 0.0), (3, 0.5), (5, 1.0)]) == (1, 5) and scale_of([(2, 0.25), (4, 0.75)]) == (1, 5)
-    assert scale_of([(1, 0.0)]) is None and scale_of([(1, 0.0), (2, 0.5), (3, 0.6)]) is None and scale_of([]) is None
+    assert infer_scale([(1, 0.0), (3, 0.5), (5, 1.0)]) == (1, 5) and infer_scale([(2, 0.25), (4, 0.75)]) == (1, 5)
+    assert (
+        infer_scale([(1, 0.0)]) is None
+        and infer_scale([(1, 0.0), (2, 0.5), (3, 0.6)]) is None
+        and infer_scale([]) is None
+    )
 
 
 def test_questions_with_known_answers_are_counted_and_in_no_number(run: weft.Run, home: Path, rated: list[Verdict]):
@@ -303,24 +307,24 @@ def test_questions_with_known_answers_are_counted_and_in_no_number(run: weft.Run
     store.add(Annotation(run.id, "study", "k1", "ann", (right,), is_attention_check=True))
     store.add(Annotation(run.id, "study", "k1", "ben", (wrong,), is_attention_check=True))
     store.add(Annotation(run.id, "study", "k2", "ben", (wrong,), {"choice": "no"}, is_attention_check=True))
-    assert attention(store.find(run.id), store.studies(run.id)) == {"ann": (1, 1), "ben": (1, 2)}
+    assert count_attention_checks(store.find(run.id), store.studies(run.id)) == {"ann": (1, 1), "ben": (1, 2)}
     store.close()
-    each = named(run.agree(home=home / ".weft").tables, "Each rater")
+    each = named(run.agree(home=home / ".weft").tables, "Each annotator")
     assert each.cells("ben")["attention passed"].value == 1 and each.cells("ben")["attention asked"].value == 2
-    assert each.cells("ann")["ratings"].value == len(rated)
+    assert each.cells("ann")["annotations"].value == len(rated)
 
 
 def test_ratings_are_of_replies_whoever_judged_them(run: weft.Run, other: weft.Run, home: Path, rated: list[Verdict]):
     """People rated one run; the same replies before another judge need no second study."""
     found = other.agree(home=home / ".weft")
     assert found.judge == "second" and found.tables[0].cells("all metrics")["n"].value == len(rated)
-    assert found.notes == (f"{2 * len(rated)} ratings were given in {run.id}, to the same replies",)
+    assert found.notes == (f"{2 * len(rated)} annotations were made in {run.id}, of the same replies",)
     assert other.corrected_score(home=home / ".weft").people is not None
 
 
 def test_a_number_corrected_by_people_stands_beside_the_plain_one(run: weft.Run, home: Path, rated: list[Verdict]):
     made = run.corrected_score(home=home / ".weft")
-    assert made.people is not None and made.people.n == len(rated) and made.raters == 2 and made.card is None
+    assert made.people is not None and made.people.n == len(rated) and made.annotators == 2 and made.card is None
     assert made.plain.value is not None and made.people.value < made.plain.value, "people are stricter"
     assert (
         made.people.low is not None
@@ -329,20 +333,20 @@ def test_a_number_corrected_by_people_stands_beside_the_plain_one(run: weft.Run,
     )
     text = run.report("md", correct=True, home=home / ".weft")
     plain = f"{made.plain.value:.3f}"
-    assert "## Main number, corrected" in text and "drawn at random" in text
+    assert "## Headline score, corrected" in text and "drawn at random" in text
     line = next(line for line in text.splitlines() if "plain, judged by first" in line)
     assert plain in line and f"{made.people.value:.3f}" in next(
         line for line in text.splitlines() if "corrected by people" in line
     )
     assert "corrected" not in run.report("md", home=home / ".weft")
     page = api.write_report([run], home / "report", home=home / ".weft", correct=True)
-    assert "Main number, corrected" in page.read_text()
+    assert "Headline score, corrected" in page.read_text()
 
 
 def test_a_part_of_the_number_that_nobody_rated_is_an_error(run: weft.Run, home: Path):
     path = home / ".weft" / "journal.sqlite"
     rate(run, path, [one for one in judged(run) if one.metric == "key_point"], {"ann": lambda one: one.value or 0.0})
-    with pytest.raises(UserError, match=r"people rated nothing of 3 of the 4 parts of the main number"):
+    with pytest.raises(UserError, match=r"people annotated nothing of 3 of the 4 parts of the headline score"):
         run.corrected_score(home=home / ".weft")
     forget(run, path)
 
@@ -365,7 +369,7 @@ def test_a_card_corrects_where_nobody_rated_under_its_own_heading(
     assert made.card.value == pytest.approx(made.plain.value - 0.1)
     text = run.report("md", correct=True, home=home / ".weft")
     assert (
-        "less the bias on the judge's card" in text
+        "minus the bias on the judge's calibration card" in text
         and "errs here as it does there" in text
         and "first on the tabletop" in text
     )
@@ -401,7 +405,7 @@ def test_two_arena_runs_agree_as_opening_counts(run: weft.Run, home: Path):
     store.close()
     people = fights[0].agree(home=home / ".weft")
     assert 0 < (people.tables[0].rows[0].cells["without tie"].value or 0) < 100 and people.other == "people"
-    with pytest.raises(UserError, match="have no number of one model to correct"):
+    with pytest.raises(UserError, match="no model has a score of its own to correct"):
         fights[0].corrected_score(home=home / ".weft")
 
 

@@ -1,8 +1,10 @@
 """weft evaluates unified multimodal models: models that read and write both text and images, in multi-turn, interleaved
 dialogues.
 
-import weft run = weft.evaluate("weave", data="DATA", model=my_model, judge="openai-chat/gpt-4o-2024-08-06")
-print(run.report())"""
+    import weft
+    run = weft.evaluate("weave", data="DATA", model=my_model, judge="openai-chat/gpt-4o-2024-08-06")
+    print(run.report())
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -35,10 +37,9 @@ if TYPE_CHECKING:
     from weft.benchmarks.base import Benchmark, JudgedTurn, RunResults
     from weft.types import Image, Reply, Text, Thought
 
-_HOMES = {
-    **dict.fromkeys(
-        ("Run", "agree", "battle", "evaluate", "evaluate_async", "judge", "load", "validate", "write"), "weft.api"
-    ),
+_API = ("Run", "agree", "battle", "evaluate", "evaluate_async", "judge", "load", "validate", "write")
+_TARGETS = {
+    **dict.fromkeys(_API, "weft.api"),
     "runs": "weft.api:all_runs",
     **dict.fromkeys(("Benchmark", "JudgedTurn", "RunResults"), "weft.benchmarks.base"),
     **dict.fromkeys(("Image", "Reply", "Text", "Thought"), "weft.types"),
@@ -46,9 +47,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Everything is imported on first use, so that `weft --help` stays quick."""
-    if name not in _HOMES:
+    """Import a public name on first use, so that `weft --help` stays quick."""
+    if name not in _TARGETS:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
-    module, _, called = _HOMES[name].partition(":")
-    globals()[name] = found = getattr(importlib.import_module(module), called or name)
-    return found
+    module, _, attribute = _TARGETS[name].partition(":")
+    value = getattr(importlib.import_module(module), attribute or name)
+    globals()[name] = value
+    return value

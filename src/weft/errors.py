@@ -4,6 +4,9 @@ traceback."""
 import traceback
 from pathlib import Path, PurePath
 
+TRACE_ATTRIBUTE = "weft_trace"  # an error that crossed a process boundary carries its traceback as text here
+MAX_TRACE = 20_000  # characters
+
 
 class WeftError(Exception):
     """Anything weft itself raises on purpose."""
@@ -14,49 +17,46 @@ class UserError(WeftError):
 
 
 class ImageError(WeftError):
-    """Bytes that are not a usable picture; the message says why, without naming a file (the caller knows which)."""
+    """Bytes that are not a usable image. The message says why without naming a file, which the caller knows."""
 
 
 class StoreError(WeftError):
-    """What weft must keep cannot be written: the run ends, since whatever came next would be lost."""
+    """A result cannot be written to disk. The run ends, since whatever came next would be lost."""
 
 
 class BudgetReached(WeftError):
-    """The next call could pass `--budget`."""
+    """The next call could exceed `--budget`."""
 
 
 class UnusableJudge(WeftError):
-    """A judge whose replies cannot be used, one after another."""
-
-
-TRACE_ATTRIBUTE = "weft_trace"  # under this an error that holds nothing else has the traceback of the one it stands for
-LONGEST = 20_000
+    """Too many of a judge's replies in a row could not be used."""
 
 
 def format_trace(error: BaseException) -> str:
-    """The traceback of what a user's code raised, without weft's own frames before it."""
-    if isinstance(kept := getattr(error, TRACE_ATTRIBUTE, None), str):
-        return kept
-    told = traceback.TracebackException.from_exception(error)
-    own = str(Path(__file__).parent)
-    frames = [frame for frame in told.stack if not frame.filename.startswith(own)]
-    told.stack = traceback.StackSummary.from_list(frames or told.stack)
-    made = "".join(told.format(chain=False))
-    if len(made) <= LONGEST:
-        return made
-    return f"{made[: LONGEST // 2]}\n...\n{made[-LONGEST // 2 :]}"
+    """Return the traceback of what a user's code raised, without weft's own frames, at most MAX_TRACE characters."""
+    stored = getattr(error, TRACE_ATTRIBUTE, None)
+    if isinstance(stored, str):
+        return stored
+    summary = traceback.TracebackException.from_exception(error)
+    own_folder = str(Path(__file__).parent)
+    frames = [frame for frame in summary.stack if not frame.filename.startswith(own_folder)]
+    summary.stack = traceback.StackSummary.from_list(frames or summary.stack)
+    text = "".join(summary.format(chain=False))
+    if len(text) <= MAX_TRACE:
+        return text
+    return f"{text[: MAX_TRACE // 2]}\n...\n{text[-MAX_TRACE // 2 :]}"
 
 
-def wrap_error(whom: str, error: Exception) -> WeftError:
-    """What a foreign piece of code raised, told as its own in one line, with the place in it; what weft raises on
-    purpose stays so."""
+def wrap_error(source: str, error: Exception) -> WeftError:
+    """Return an error of foreign code as a one-line WeftError that names `source` and the line of code.
+
+    An error that weft itself raised is returned unchanged.
+    """
     if isinstance(error, WeftError):
         return error
-    at = traceback.extract_tb(error.__traceback__)[-1:]
-    if at:
-        place = f" ({PurePath(at[0].filename).name}:{at[0].lineno})"
-    else:
-        place = ""
-    made = WeftError(f"{whom}: {type(error).__name__}: {error}{place}")
-    made.__cause__ = error
-    return made
+    location = ""
+    for frame in traceback.extract_tb(error.__traceback__)[-1:]:
+        location = f" ({PurePath(frame.filename).name}:{frame.lineno})"
+    wrapped = WeftError(f"{source}: {type(error).__name__}: {error}{location}")
+    wrapped.__cause__ = error
+    return wrapped

@@ -1,5 +1,4 @@
-"""Code that is found by its name: entry points of other packages, looked up again only when something was installed
-since, and objects in a user's own files."""
+"""Code that is looked up by its name: entry points of other packages, and objects in a user's own files."""
 
 import functools
 import importlib
@@ -7,41 +6,54 @@ import importlib.metadata
 import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from weft.errors import UserError
 
 
 def find_entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
-    return _read(group, tuple((place, _changed(place)) for place in sys.path))
+    """Return the entry points of a group. They are read again only after something was installed."""
+    folders = tuple((folder, _modified_at(folder)) for folder in sys.path)
+    return _read_entry_points(group, folders)
 
 
 @functools.lru_cache(maxsize=8)
-def _read(group: str, places: tuple[tuple[str, int], ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
-    """Every package's metadata is read for it, which takes longer than a small run; `places` is when each folder last
-    changed."""
+def _read_entry_points(group: str, folders: tuple[tuple[str, int], ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
+    # Reads every installed package's metadata, which takes longer than a small run; `folders` is the cache key.
     return tuple(importlib.metadata.entry_points(group=group))
 
 
-def _changed(place: str) -> int:
+def _modified_at(folder: str) -> int:
     try:
-        return Path(place).stat().st_mtime_ns
+        return Path(folder).stat().st_mtime_ns
     except OSError:
         return 0
 
 
 def load_target(target: str) -> Any:
-    """`package.module:name`, imported."""
+    """Import `package.module:name` and return the object."""
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 def load_object(text: str) -> Any:
-    """`path/file.py:name`, imported from that path."""
+    """Import `path/file.py:name` and return the object. Raises UserError if there is none, or importing fails."""
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not path.is_file():
         raise UserError(f"{text}: there is no file {file}")
+    module = _import_file(text, path)
+    if name and hasattr(module, name):
+        return getattr(module, name)
+    names = ", ".join(_own_names(module)) or "nothing of its own"
+    if not name:
+        raise UserError(f"{file}: say which, as in {file}:NAME; it has {names}")
+    raise UserError(f"{text}: {file} has no {name!r} (it has {names})")
+
+
+def _import_file(text: str, path: Path) -> ModuleType:
+    file = text.rpartition(":")[0]
     spec = importlib.util.spec_from_file_location(f"weft_user_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise UserError(f"{text}: {file} cannot be imported")
@@ -54,16 +66,13 @@ def load_object(text: str) -> Any:
         raise UserError(f"{text}: importing {file} raised {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
-    if not name or not hasattr(module, name):
-        own = [
-            n
-            for n, one in vars(module).items()
-            if not n.startswith("_") and getattr(one, "__module__", "") == module.__name__
-        ]
-        names = ", ".join(own) or "nothing of its own"
-        raise UserError(
-            f"{text}: {file} has no {name!r} (it has {names})"
-            if name
-            else f"{file}: say which, as in {file}:NAME; it has {names}"
-        )
-    return getattr(module, name)
+    return module
+
+
+def _own_names(module: ModuleType) -> list[str]:
+    """Return the public names that a module defines itself."""
+    names: list[str] = []
+    for name, value in vars(module).items():
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__:
+            names.append(name)
+    return names

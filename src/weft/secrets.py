@@ -1,12 +1,12 @@
-"""What must never be kept or shown: keys. `hide` tells of one; `scrub` cuts every hidden one out of a text that came
-from outside, whole or in part, plain or in any of the encodings in which servers echo what they were sent.
+"""Secrets are never stored or shown. `hide` registers one; `scrub` removes every registered secret from a text that
+came from outside, whole or in part, plain or in any of the encodings in which servers echo what they were sent.
 
-A part of eight letters that looks like nothing but a key is enough to be cut out, so that a text that was cut in the
-middle of a key gives nothing away; what looks like words must be most of the key. What is no key but a word (`none`,
-`EMPTY`, `placeholder`) is left alone.
+A fragment of eight letters that looks random is enough to be removed, so that a text cut in the middle of a key gives
+nothing away; a fragment that looks like words must be most of the key. A placeholder (`none`, `EMPTY`) is never hidden.
 
-The encodings: as it is, in either case, read as Latin-1, percent signs, HTML entities, backslashes, base64 and
-hexadecimal, one inside another."""
+The encodings: plain, either case, read as Latin-1, percent signs, HTML entities, backslash escapes, base64 and
+hexadecimal, one inside another.
+"""
 
 import base64
 import binascii
@@ -16,156 +16,181 @@ import re
 import urllib.parse
 from collections.abc import Iterator
 
-SHORTEST = 8  # letters of a key, or of a part of one
-BLOCK = 4  # a part of 2 * BLOCK - 1 letters has a whole aligned block of the key in it
-MARK = "[key]"
-LONG = 16  # letters of what looks like words
-DEEPEST = 2  # encodings inside each other
-NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
+MIN_LENGTH = 8  # letters of a secret, or of a fragment of one
+BLOCK = 4  # any fragment of 2 * BLOCK - 1 letters contains a whole aligned block of the secret
+REDACTED = "[key]"
+MIN_WORDLIKE_LENGTH = 16  # letters of a fragment that looks like words
+MAX_ENCODINGS = 2  # encodings inside each other
+SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+HEX_DIGITS = set("0123456789abcdefABCDEF")
 WORD = re.compile(r"[^\s\"'<>`,{}\[\]()]{8,}")
-PACKED = re.compile(r"[A-Za-z0-9+/_-]{11,}")
+ENCODED = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{3})|(.))", re.DOTALL)
 ADDRESS = re.compile(r"([a-z]+://)(?:[^/\s,?#]*@)?([^\s,?#]*)(?:[?#][^\s,]*)?", re.IGNORECASE)
-_hidden: dict[str, tuple[str, bool]] = {}  # in small letters -> as it is, and whether parts of it count
+_hidden: dict[str, tuple[str, bool]] = {}  # lower case -> the secret, and whether fragments of it are removed
 
 
 def hide(secret: str) -> None:
-    """From now on it is cut out of everything that is scrubbed."""
-    _hide(secret, parts=True)
+    """Register a secret: from now on `scrub` removes it, and fragments of it."""
+    _hide(secret, fragments=True)
 
 
 def hide_environment() -> None:
-    """Everything in the environment that is called a key, a token, a secret or a password; of these the whole alone."""
+    """Register every environment variable that is named like a secret; only the whole value is removed."""
     for name, value in os.environ.items():
-        if (
-            NAMES.search(name)
-            and 12 <= len(value) <= 4096
-            and not value.startswith(("/", ".", "~"))
-            and not re.search(r"\s|://", value)
-        ):
-            _hide(value, parts=False)
+        if SECRET_NAME.search(name) and _is_plausible_secret(value):
+            _hide(value, fragments=False)
         if name.upper().endswith("_PROXY") and "@" in value:
-            _hide(urllib.parse.unquote(value.rpartition("@")[0].rpartition(":")[2]), parts=False)
-
-
-def _hide(secret: str, *, parts: bool) -> None:
-    secret = secret.strip()
-    if len(secret) < SHORTEST or (len(secret) < LONG and not _is_random(secret)):
-        return
-    for form in {secret, secret.encode().decode("latin-1")}:  # as it is, and as a server reads it that knows no UTF-8
-        low = form.translate(LOWER)
-        _hidden[low] = (form, parts or _hidden.get(low, (form, False))[1])
-
-
-def _is_random(text: str) -> bool:
-    """Whether it looks like nothing that people write: letters and digits together, capitals in the middle, marks of
-    many kinds."""
-    mixed = any(char.isdigit() for char in text) and sum(char.isalpha() for char in text) > 1
-    marks = sum(not char.isalnum() and char not in "-_. " for char in text) > 2
-    return len(set(text)) > 4 and (mixed or marks or (text[1:] != text[1:].lower() and text != text.upper()))
-
-
-def _is_enough(secret: str, low: int, high: int, parts: bool) -> bool:
-    """Whether so much of a secret gives it away."""
-    length = high - low
-    whole = len(secret)
-    if length == whole or not parts:
-        return length == whole
-    plain = set(secret.lower()) <= set("0123456789abcdef-")
-    return length >= max(LONG, whole * 3 // 4) or (
-        length >= (LONG if plain else SHORTEST) and _is_random(secret[low:high])
-    )
+            password = value.rpartition("@")[0].rpartition(":")[2]
+            _hide(urllib.parse.unquote(password), fragments=False)
 
 
 def scrub(text: str) -> str:
-    """The text without anything hidden. What holds it in another encoding goes as a whole word."""
-    if not _hidden or len(text) < SHORTEST:
+    """Return the text with every hidden secret replaced. A word that holds one in an encoding goes as a whole."""
+    if not _hidden or len(text) < MIN_LENGTH:
         return text
-    spans = list(_plain(text))
-    if any(mark in text for mark in "%&\\"):
-        spans += [
-            match.span()
-            for match in WORD.finditer(text)
-            if _unescaped(match.group()) != match.group() and _holds(match.group())
-        ]
-    spans += [
-        match.span()
-        for match in PACKED.finditer(text)
-        if any(_holds(one, DEEPEST - 1) for one in _unpacked(match.group()))
-    ]
+    spans = list(_find_plain(text))
+    if any(character in text for character in "%&\\"):
+        for match in WORD.finditer(text):
+            word = match.group()
+            if _unescape(word) != word and _contains_secret(word):
+                spans.append(match.span())
+    spans += [match.span() for match in ENCODED.finditer(text) if _decodes_to_secret(match.group(), MAX_ENCODINGS)]
     if not spans:
         return text
-    made: list[str] = []
+    pieces: list[str] = []
     end = 0
     for low, high in sorted(spans):
         if low >= end:
-            made += [text[end:low], MARK]
+            pieces += [text[end:low], REDACTED]
         end = max(end, high)
-    return "".join([*made, text[end:]])
+    return "".join([*pieces, text[end:]])
 
 
 def strip_url_secrets(text: str) -> str:
-    """Any addresses in a text as they may be kept and told: without user, password, query and fragment."""
+    """Return the text with every address reduced: no user, password, query or fragment."""
     return scrub(ADDRESS.sub(r"\1\2", text))
 
 
-def _plain(text: str) -> Iterator[tuple[int, int]]:
-    """Where a hidden text, or enough of it, stands as it is."""
-    small = text.translate(LOWER)
-    for secret, (written, parts) in list(_hidden.items()):  # another thread may hide one meanwhile
-        for at in range(0, len(secret) - BLOCK + 1, BLOCK):
-            found = small.find(secret[at : at + BLOCK])
-            while found != -1:
-                low = found
-                high = found + BLOCK
-                while low > 0 and low > found - at and small[low - 1] == secret[at - (found - low) - 1]:
-                    low -= 1
-                while (
-                    high < len(small) and at + high - found < len(secret) and small[high] == secret[at + high - found]
-                ):
-                    high += 1
-                if _is_enough(written, at - (found - low), at + (high - found), parts):
-                    yield low, high
-                found = small.find(secret[at : at + BLOCK], high)
-
-
-def _holds(text: str, deep: int = DEEPEST) -> bool:
-    if next(_plain(text), None) is not None:
-        return True
-    if not deep:
+def _is_plausible_secret(value: str) -> bool:
+    """Return whether a variable's value can be a key: not a path, an address or a sentence."""
+    if not 12 <= len(value) <= 4096 or value.startswith(("/", ".", "~")):
         return False
-    plainer = _unescaped(text)
-    if plainer != text and _holds(plainer, deep - 1):
+    return not re.search(r"\s|://", value)
+
+
+def _hide(secret: str, *, fragments: bool) -> None:
+    secret = secret.strip()
+    if len(secret) < MIN_LENGTH:
+        return
+    if len(secret) < MIN_WORDLIKE_LENGTH and not _is_random(secret):
+        return
+    misread = secret.encode().decode("latin-1")  # by a server that does not know UTF-8
+    for form in {secret, misread}:
+        lower = form.translate(LOWER)
+        _, before = _hidden.get(lower, (form, False))
+        _hidden[lower] = (form, fragments or before)
+
+
+def _is_random(text: str) -> bool:
+    """Return whether a text looks like no word: letters with digits, capitals inside, or several kinds of marks."""
+    if len(set(text)) <= 4:
+        return False
+    letters = sum(character.isalpha() for character in text)
+    if letters > 1 and any(character.isdigit() for character in text):
         return True
-    return any(_holds(one, deep - 1) for match in PACKED.finditer(text) for one in _unpacked(match.group()))
+    marks = sum(not character.isalnum() and character not in "-_. " for character in text)
+    if marks > 2:
+        return True
+    return text[1:] != text[1:].lower() and text != text.upper()
 
 
-def _unescaped(text: str) -> str:
-    """One layer less of percent signs, entities and backslashes."""
+def _is_revealing(secret: str, low: int, high: int, fragments: bool) -> bool:
+    """Return whether secret[low:high] gives the secret away."""
+    length = high - low
+    if length == len(secret) or not fragments:
+        return length == len(secret)
+    if length >= max(MIN_WORDLIKE_LENGTH, len(secret) * 3 // 4):
+        return True
+    enough = MIN_LENGTH
+    if set(secret.lower()) <= set("0123456789abcdef-"):
+        enough = MIN_WORDLIKE_LENGTH
+    return length >= enough and _is_random(secret[low:high])
+
+
+def _find_plain(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans where a secret, or enough of one, stands unencoded."""
+    lower = text.translate(LOWER)
+    for secret, (written, fragments) in list(_hidden.items()):  # another thread may hide one meanwhile
+        for block in range(0, len(secret) - BLOCK + 1, BLOCK):
+            start = lower.find(secret[block : block + BLOCK])
+            while start != -1:
+                low, high = _extend(lower, secret, start, block)
+                offset = block - start
+                if _is_revealing(written, low + offset, high + offset, fragments):
+                    yield low, high
+                start = lower.find(secret[block : block + BLOCK], high)
+
+
+def _extend(text: str, secret: str, start: int, block: int) -> tuple[int, int]:
+    """Return the longest span around text[start] that equals the secret around secret[block]."""
+    offset = block - start
+    low = start
+    high = start + BLOCK
+    while low > 0 and low + offset > 0 and text[low - 1] == secret[low + offset - 1]:
+        low -= 1
+    while high < len(text) and high + offset < len(secret) and text[high] == secret[high + offset]:
+        high += 1
+    return low, high
+
+
+def _contains_secret(text: str, depth: int = MAX_ENCODINGS) -> bool:
+    if next(_find_plain(text), None) is not None:
+        return True
+    if not depth:
+        return False
+    unescaped = _unescape(text)
+    if unescaped != text and _contains_secret(unescaped, depth - 1):
+        return True
+    return any(_decodes_to_secret(match.group(), depth) for match in ENCODED.finditer(text))
+
+
+def _decodes_to_secret(word: str, depth: int) -> bool:
+    return any(_contains_secret(decoded, depth - 1) for decoded in _decode(word))
+
+
+def _unescape(text: str) -> str:
+    """Remove one layer of percent signs, HTML entities and backslashes."""
     if "%" in text:
         text = urllib.parse.unquote(text, errors="replace")
     if "&" in text:
         text = html.unescape(text)
     if "\\" in text:
-        return ESCAPE.sub(_letter, text)
+        return ESCAPE.sub(_unescape_letter, text)
     return text
 
 
-def _letter(match: re.Match[str]) -> str:
-    wide, narrow, octal, itself = match.groups()
-    return itself or chr(int(wide or narrow or octal, 8 if octal else 16))
+def _unescape_letter(match: re.Match[str]) -> str:
+    wide, narrow, octal, letter = match.groups()
+    if letter:
+        return letter
+    if octal:
+        return chr(int(octal, 8))
+    return chr(int(wide or narrow, 16))
 
 
-def _unpacked(word: str) -> Iterator[str]:
-    """What a word says if it is base64 or hexadecimal, beginning anywhere in it."""
-    if all(char in "0123456789abcdefABCDEF" for char in word):
+def _decode(word: str) -> Iterator[str]:
+    """Yield what a word decodes to as hexadecimal or base64, from every possible start."""
+    if set(word) <= HEX_DIGITS:
         for start in (0, 1):
-            yield binascii.unhexlify(word[start : start + (len(word) - start) // 2 * 2]).decode("latin-1")
-    usual = word.replace("-", "+").replace("_", "/")
+            length = (len(word) - start) // 2 * 2
+            yield binascii.unhexlify(word[start : start + length]).decode("latin-1")
+    standard = word.replace("-", "+").replace("_", "/")
     for start in range(4):
-        piece = usual[start:]
-        yield base64.b64decode(piece + "A" * (-len(piece) % 4)).decode("latin-1")
+        piece = standard[start:]
+        padding = "A" * (-len(piece) % 4)
+        yield base64.b64decode(piece + padding).decode("latin-1")
 
 
 hide_environment()

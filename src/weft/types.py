@@ -1,11 +1,12 @@
 """The words weft is made of. Frozen data, no I/O: read this first.
 
-    data files -> Sample -> what the model sees -> Model -> Reply                      generating
-    Replies of one run, or of two -> Questions -> Judge -> Verdicts                    judging
-    Verdicts -> settle -> Tables -> report                                             looking
+    data files -> Sample -> messages -> Model -> Reply                  generate
+    Replies -> Questions -> judge -> Verdicts                           judge
+    Verdicts -> merge_variants -> Tables -> report                      report
 
-An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` is a share of full marks or unscored: no
-error is a number."""
+An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` is a share of full marks, or unscored:
+an error never becomes a number.
+"""
 
 import html
 import re
@@ -18,39 +19,42 @@ from msgspec.structs import asdict, replace
 Role = Literal["system", "user", "assistant"]
 Modality = Literal["text", "image", "interleaved"]
 Outcome = Literal["answered", "refused", "empty", "failed"]
-Note = Literal["asked again", "same candidates", "stand-in"]  # what happened on the way to a reply
-# how a reply ended, where its outcome does not say: a filter's doing, a limit's
-StopCause = Literal["", "blocked", "truncated"]
-MENTION = re.compile(r"Image #(\d{1,6})(?!\d)")  # a picture that a dialogue's text calls by its number, 1-based
+Note = Literal["asked again", "same candidates", "stand-in"]  # what happened before the reply was final
+StopCause = Literal["", "blocked", "truncated"]  # a content filter or a token limit ended the reply
+ImageInput = Literal["interleaved", "list", "strip", "none"]
+MENTION = re.compile(r"Image #(\d{1,6})(?!\d)")  # how a dialogue's text refers to an image, counted from 1
+FINISH_REASONS = {"answered": "ok", "refused": "refused", "empty": "no image", "failed": "provider error"}
+MAX_QUOTED = 160  # characters of a reply that a reason quotes
 
 
 class State(Struct, frozen=True, omit_defaults=True):
-    """What a provider wants back with a part, untouched. `of` is the endpoint that gave it: no other is ever sent
-    it."""
+    """Opaque provider data that must be sent back with a part, such as a thought signature."""
 
-    data: str
-    endpoint_digest: str = field(default="", name="of")
+    data: str  # as the provider sent it
+    endpoint_digest: str = field(default="", name="of")  # the endpoint it came from; it is sent to no other
 
 
 class Text(Struct, frozen=True, tag="text", omit_defaults=True):
+    """Text in a message or a reply."""
+
     text: str
     state: State | None = None
 
 
 class Image(Struct, frozen=True, tag="image", omit_defaults=True):
-    """A picture in the blob store. `label` is the number that the text around it calls it by, if any."""
+    """An image in the blob store."""
 
-    digest: str
+    digest: str  # sha256 of the file's bytes, which is also its name in the store
     media_type: str
     width: int
     height: int
-    size: int
-    label: int | None = None
+    size: int  # bytes
+    label: int | None = None  # the number that the text around it refers to it by
     state: State | None = None
 
 
 class Thought(Struct, frozen=True, tag="thought", omit_defaults=True):
-    """Reasoning that a model shows but does not say: no part of its answer, and of no history but its own."""
+    """Reasoning that a model exposes. It is not part of the answer, and only the same model gets it back."""
 
     text: str = ""
     state: State | None = None
@@ -60,231 +64,211 @@ Part = Text | Image | Thought
 
 
 def find_mentions(text: str) -> list[int]:
-    """Picture numbers in order of mention, repeats kept."""
+    """Return the image numbers that a text mentions, in order, with repeats."""
     return [int(number) for number in MENTION.findall(text)]
 
 
 def build_caption(number: int) -> Text:
+    """Return the text that stands before an image to number it."""
     return Text(f"Image #{number}:")
 
 
 class Message(Struct, frozen=True):
+    """One message of a chat."""
+
     role: Role
     parts: tuple[Part, ...]
 
 
-def check_messages(messages: tuple[Message, ...]) -> None:
-    """Raises TypeError for anything in a message that is no part of one: what a benchmark wrote is told before it is
-    sent."""
-    for message in messages:
-        found: tuple[Any, ...] = message.parts
-        for part in found:
-            if not isinstance(part, Text | Image | Thought):
-                raise TypeError(
-                    f"a part of a message is a {type(part).__name__}, {str(part)[:60]!r}; parts are Text, Image or Thought"
-                )
-            if isinstance(part, Image):
-                text: Any = ""
-            else:
-                text = part.text
-            if not isinstance(text, str):
-                raise TypeError(f"the text of a {type(part).__name__} is a {type(text).__name__}: it must be a str")
-
-
 class TurnRef(Struct, frozen=True):
-    """Which turn of which sample of which benchmark something is for, and what the official layout calls its output
-    file."""
+    """Which turn of which sample something belongs to."""
 
     sample: str = ""
     turn: int = 0
-    file: str = ""
+    file: str = ""  # the output file's name in the benchmark's official layout
     benchmark: str = ""
 
 
 class Request(Struct, frozen=True):
-    """What must come back. `schema` asks for JSON; `draw` tells repeated draws of one request apart; a judge that is a
-    program finds in `question` what the messages say in words. `size` is that of a picture, width and height, where
-    somebody chose one: the messages say it as well, for those who have no other way to be told."""
+    """What a model must return."""
 
     modality: Modality = "text"
-    schema: dict[str, Any] | None = None
-    draw: int = 0
+    schema: dict[str, Any] | None = None  # the reply must be JSON of this schema
+    draw: int = 0  # distinguishes repeated calls with the same messages; part of the cache key
     turn_ref: TurnRef = TurnRef()
-    question: "Question | None" = None
-    size: tuple[int, int] | None = None
+    question: "Question | None" = None  # for judges that are programs: what the messages say in words
+    size: tuple[int, int] | None = None  # width and height of the image; the messages state it as well
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
+    """What a call consumed."""
+
     tokens_in: int = 0
     tokens_out: int = 0
-    cost: float | None = None  # in USD; None where the price is not known
-    images: int = 0  # that came, where those are what is paid for
+    cost: float | None = None  # in USD; None where the price is unknown
+    images: int = 0  # images returned, where they are billed
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
-    """What came back. `empty`: nothing of the kind that was due. `failed`: not the model's fault. `keys`: the calls
-    behind it."""
+    """A model's answer. `empty`: nothing of the expected modality. `failed`: not the model's fault."""
 
     outcome: Outcome
     parts: tuple[Part, ...] = ()
-    reason: str = ""
+    reason: str = ""  # why there is no answer, or a remark on it
     usage: Usage = Usage()
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()  # cache keys of the calls it was made from
     stop_cause: StopCause = ""
     notes: tuple[Note, ...] = ()
 
     @property
     def finish_reason(self) -> str:
-        """In a word, finer than the outcome: ok, no image, refused, blocked, truncated, provider error."""
+        """Finer than the outcome: ok, no image, refused, blocked, truncated, provider error."""
         return finish_reason_of(self)
 
     @property
     def raw_text(self) -> str:
-        """Its text as it came."""
+        """All text of the reply, unstripped, without thoughts."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def text(self) -> str:
+        """All text of the reply, stripped, without thoughts."""
         return self.raw_text.strip()
 
     @property
     def thoughts(self) -> str:
+        """The reasoning that the model exposed, one paragraph per part."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Thought) and part.text).strip()
 
     @property
     def output(self) -> tuple[Part, ...]:
-        """What it says and shows, without its thoughts."""
+        """Text and images, without thoughts."""
         return tuple(part for part in self.parts if not isinstance(part, Thought))
 
     @property
     def images(self) -> tuple[Image, ...]:
+        """All images of the reply, in order."""
         return tuple(part for part in self.parts if isinstance(part, Image))
 
     @property
     def last_image(self) -> Image | None:
-        """The picture that counts as the reply's output: its last one."""
+        """The image that counts as the reply's output; None if the reply is no answer."""
         if self.outcome == "answered" and self.images:
             return self.images[-1]
         return None
 
 
-def finish_reason_of(reply: Reply, kind: Modality = "image") -> str:
-    """How a reply ended that was to be of this kind."""
-    return reply.stop_cause or (
-        "no answer" if reply.outcome == "empty" and kind == "text" else FINISH_REASONS[reply.outcome]
-    )
+def finish_reason_of(reply: Reply, modality: Modality = "image") -> str:
+    """Return the finish reason of a reply to a request for this modality."""
+    if reply.stop_cause:
+        return reply.stop_cause
+    if reply.outcome == "empty" and modality == "text":
+        return "no answer"
+    return FINISH_REASONS[reply.outcome]
 
 
-FINISH_REASONS = {"answered": "ok", "refused": "refused", "empty": "no image", "failed": "provider error"}
-
-
-def outcome_of(parts: tuple[Part, ...], kind: Modality) -> tuple[Outcome, str]:
-    """The outcome of a reply from what it holds and what was due, and why it is no answer. Thoughts are none."""
+def outcome_of(parts: tuple[Part, ...], modality: Modality) -> tuple[Outcome, str]:
+    """Return `answered` or `empty`, and why, for parts that reply to this modality. Thoughts are never an answer."""
     reply = Reply("answered", parts)
-    said = " ".join(reply.text.split())
-    if kind == "text":
-        if said:
-            return ("answered", "")
-        return ("empty", "a picture where text was due" if reply.images else "an empty reply")
-    if reply.last_image is not None or (kind == "interleaved" and said):
+    text = " ".join(reply.text.split())
+    if modality == "text" and text:
         return "answered", ""
-    if not (len(said) <= 160):
-        said = f"{said[:159]}…"
-    return "empty", f"text where a picture was due: {said}" if said else "an empty reply"
-
-
-ImageInput = Literal["interleaved", "list", "strip", "none"]
+    if modality == "text" and reply.images:
+        return "empty", "an image where text was expected"
+    if modality != "text" and reply.images:
+        return "answered", ""
+    if modality == "interleaved" and text:
+        return "answered", ""
+    if not text:
+        return "empty", "an empty reply"
+    if len(text) > MAX_QUOTED:
+        text = f"{text[: MAX_QUOTED - 1]}…"
+    return "empty", f"text where an image was expected: {text}"
 
 
 class Takes(Struct, frozen=True):
-    """What a model can take in; `weft.models.adapt` reshapes the rest, and says how. `most`: pictures in one request.
-    `drawing`: how it takes pictures when it is to make one: some models accept images for text output but not for image
-    output."""
+    """What input a model accepts. `weft.models.adapt` reshapes everything else, and reports how."""
 
     images: ImageInput = "interleaved"
-    own_images: Literal["assistant", "user"] = "assistant"
-    max_side: int | None = None
-    max_images: int | None = None
-    drawing: ImageInput | None = None
+    own_images: Literal["assistant", "user"] = "assistant"  # the role under which it gets its own images back
+    max_side: int | None = None  # pixels
+    max_images: int | None = None  # in one request
+    drawing: ImageInput | None = None  # replaces `images` when an image is requested
 
-    def for_modality(self, kind: Modality) -> "Takes":
-        """For a request that wants this."""
-        if self.drawing is None or kind == "text":
+    def for_modality(self, modality: Modality) -> "Takes":
+        """Return what it accepts when this modality is requested: some models see images only to write text."""
+        if self.drawing is None or modality == "text":
             return self
-        # what is not shown need not be moved
-        if self.drawing == "none":
+        own = self.own_images
+        if self.drawing == "none":  # what is not sent need not be moved
             own = "assistant"
-        else:
-            own = self.own_images
         return replace(self, images=self.drawing, own_images=own, drawing=None)
 
 
 class Gives(Struct, frozen=True):
-    """What a model can send, and be told. It is never asked for what it cannot send: that costs nothing, and is no
-    answer. `both`: words and pictures in one reply; `order`: as they were made, one after another. `sizes` says how a
-    picture's size is told to it."""
+    """What output a model can produce. It is never asked for anything else: the reply is `empty`, at no cost."""
 
     text: bool = True
     image: bool = True
-    interleaved: bool = True
-    ordered: bool = True
+    interleaved: bool = True  # text and images in one reply
+    ordered: bool = True  # the parts of an interleaved reply come in the order in which they were generated
     thoughts: bool = False
-    seed: bool = False
-    json: bool = True  # by a schema
-    sizes: Literal["pixels", "ratio", "words"] = "words"
+    seed: bool = False  # it accepts a seed
+    json: bool = True  # it accepts a schema
+    sizes: Literal["pixels", "ratio", "words"] = "words"  # how an image's size is requested
 
-    def unsupported_reason(self, kind: Modality) -> str:
-        """Why it cannot answer a request that wants this; nothing if it can."""
-        if kind == "text" and not self.text:
-            return "it makes pictures, and no words"
-        if kind == "image" and not self.image:
-            return "it makes words, and no pictures"
+    def unsupported_reason(self, modality: Modality) -> str:
+        """Return why it cannot answer a request for this modality; empty if it can."""
+        if modality == "text" and not self.text:
+            return "it generates images, not text"
+        if modality == "image" and not self.image:
+            return "it generates text, not images"
         return ""
 
 
 class Model(Protocol):
-    """Anything that answers messages. A judge's model is one; so is a strategy, or a composition of Models with
-    roles."""
+    """Anything that answers messages: an endpoint, a strategy, a composition of models, a judge's model."""
 
     name: str
     takes: Takes
 
-    async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply: ...
+    async def reply(self, messages: tuple[Message, ...], request: Request, /) -> Reply: ...
 
 
 class Turn(Struct, frozen=True):
-    """One request of a sample, numbered from 0. `makes`: the number the dialogue gives the picture that is due (`Image
-    #makes`)."""
+    """One request of a sample."""
 
-    number: int
+    number: int  # from 0
     prompt: tuple[Part, ...]
-    modality: Modality
-    reference: tuple[Part, ...]
-    image_number: int | None = None
-    file: str = ""
-    gold: Any = None
+    modality: Modality  # of the expected output
+    reference: tuple[Part, ...]  # the reference answer
+    image_number: int | None = None  # k, if the expected image is `Image #k` of the dialogue
+    file: str = ""  # the output file's name in the benchmark's official layout
+    gold: Any = None  # what else the dataset has for scoring
 
     @property
     def prompt_text(self) -> str:
-        """The request's text."""
+        """The text of the prompt."""
         return "".join(part.text for part in self.prompt if isinstance(part, Text))
 
 
 class Sample(Struct, frozen=True):
-    """One dialogue of a benchmark. `pictures[k - 1]` is what its texts call `Image #k`; `groups` are its table rows."""
+    """One dialogue of a benchmark."""
 
     id: str
     turns: tuple[Turn, ...]
-    images: tuple[Image, ...] = ()
-    groups: Mapping[str, str] = {}
+    images: tuple[Image, ...] = ()  # images[k - 1] is `Image #k` of its texts
+    groups: Mapping[str, str] = {}  # axis -> group, such as domain -> edit; tables have rows for them
     system: str = ""
 
     def turn_of_image(self, number: int) -> Turn | None:
-        """The turn that is to make `Image #number`; none for a picture that is given."""
+        """Return the turn that must generate `Image #number`; None for an input image."""
         return next((turn for turn in self.turns if turn.image_number == number), None)
 
 
 class Problem(Struct, frozen=True):
+    """Something wrong in a dataset's files."""
+
     severity: Literal["error", "warning"]  # an error leaves its record out; a warning does not
     file: str
     record: str
@@ -296,128 +280,111 @@ class Problem(Struct, frozen=True):
 
 
 class Dataset(Struct, frozen=True):
-    """Samples, in memory or streamed: each iteration reads them anew, and `problems` are those found by then."""
+    """Samples, in memory or streamed. Each iteration reads them anew; `problems` are those found so far."""
 
-    name: str  # the benchmark's own, or what else is written in its format
-    digest: str  # of everything that can change a number
+    name: str  # the benchmark's own dataset, or another in its format
+    digest: str  # of everything that can change a score
     samples: Iterable[Sample]
     problems: Sequence[Problem] = ()
-    records: int = 0  # in its files, whether or not they can be used
+    records: int = 0  # in its files, usable or not
 
     def load_all(self) -> "LoadedDataset":
-        """All of it in memory, with every problem."""
+        """Read every sample into memory, and collect every problem."""
         samples = tuple(self.samples)
         return LoadedDataset(self.name, self.digest, samples, tuple(self.problems), self.records)
 
 
 class LoadedDataset(Dataset, frozen=True):
-    """A dataset that is in memory as a whole."""
+    """A dataset that is entirely in memory."""
 
     samples: tuple[Sample, ...]
     problems: tuple[Problem, ...] = ()
 
 
-Dialogue = Mapping[int, Reply]  # what has happened so far: turn number -> reply; turns that were not asked are absent
+Dialogue = Mapping[int, Reply]  # turn number -> reply, so far; turns that were not asked are absent
 
 
 class Question(Struct, frozen=True):
-    """One thing to ask a judge: a request, and the schema of a valid answer. One call may settle several `metrics`.
-
-    `material` holds by name what the messages show in words and pictures (`made`, `reference`, `answer`, ...). `value`
-    and `reason` are the reply's keys for them, at the top for one metric, inside an object under the metric's name for
-    several; a benchmark's own `to_scores` may do otherwise. `detail` is the verdicts', if nothing comes back that could
-    be used. `variant` tells questions of one metric apart.
-
-    `accepts` is the schema that replies are read by, where it is wider than the one that is asked for. `plain` and
-    `jpeg` are for those who must send what a paper's scripts send: words alone, without the schema; pictures as JPEG,
-    but for those `as_is`, by their place."""
+    """One call to a judge, which scores one or several metrics of a turn."""
 
     metrics: tuple[str, ...]
     messages: tuple[Message, ...]
-    schema: dict[str, Any]
+    schema: dict[str, Any]  # of a valid answer
     turn_ref: TurnRef
-    material: Mapping[str, tuple[Part, ...]] = {}
-    value_key: str = "score"
+    material: Mapping[str, tuple[Part, ...]] = {}  # what is judged, by name (`made`, `reference`, ...), for programs
+    value_key: str = "score"  # in the answer's object; for several metrics, in an object under each metric's name
     reason_key: str = "reasoning"
     gold: Any = None
-    detail: Any = None
-    variant: str = ""
-    accepted_schema: dict[str, Any] | None = None
-    text_only: bool = False
-    jpeg: bool = False
-    unconverted_images: tuple[int, ...] = ()
+    detail: Any = None  # the verdicts' detail, if no usable answer comes
+    variant: str = ""  # distinguishes several questions about one metric
+    accepted_schema: dict[str, Any] | None = None  # replaces `schema` when the answer is read, where it is wider
+    text_only: bool = False  # send no schema, as a paper's released scripts do
+    jpeg: bool = False  # send images as JPEG, as a paper's released scripts do,
+    unconverted_images: tuple[int, ...] = ()  # except those at these positions
 
 
 class Score(Struct, frozen=True):
-    """What a judge's reply comes to for one metric: a share of full marks, why, and the score as the judge gave it. A
-    judge that is a program and knows its limits may leave a metric open: its `value` is None."""
+    """One metric's value in a judge's answer."""
 
     metric: str
-    value: float | None
+    value: float | None  # a share of full marks; None if a judge that is a program leaves the metric undecided
     reason: str = ""
-    score: float | None = None
+    score: float | None = None  # on the judge's own scale
     detail: Any = None
 
 
 class OfficialReading(Struct, frozen=True, omit_defaults=True):
-    """What a paper's released scripts take from a judge's reply: a score on their own scale, or None where they find
-    none. `text` is what they keep that is no number."""
+    """What a paper's released scripts parse from a judge's reply."""
 
-    score: float | None = None
-    text: str = ""
+    score: float | None = None  # on their own scale; None where they find no score
+    text: str = ""  # what they keep besides a number
 
 
 class MissingScore(Struct, frozen=True):
-    """Where an arithmetic has no number, and why."""
+    """An arithmetic yields no number here."""
 
     reason: str
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):
-    """One metric of one turn: a share of full marks from 0 to 1, or None (unscored), with the reason.
-
-    `by` a judge, a rule, a person, or the model's `failure`: zero. `score` is what the judge said, on the judge's own
-    scale. Several verdicts of one metric differ in their `variant` (`repeat 2`, `order BA`, `rater 2`); what
-    `merge_variants` makes of them has them `behind`. `detail` is a struct of the benchmark's own, or what JSON made of
-    it: `benchmarks/facts.py` reads it."""
+    """One metric of one turn, scored or unscored."""
 
     sample: str
     turn: int
     metric: str
-    value: float | None
+    value: float | None  # a share of full marks from 0 to 1; None: unscored
     reason: str = ""
-    by: Literal["judge", "rule", "failure", "person"] = "judge"
-    keys: tuple[str, ...] = ()
-    detail: Any = None  # what tables need to know besides
-    variant: str = ""
-    score: float | None = None
-    standard_deviation: float | None = None  # the standard deviation of those behind it
-    merged_from: "tuple[Verdict, ...]" = ()
-    # what the released scripts take from the judge's reply; None: nothing, or nobody was asked
-    reading: OfficialReading | None = None
-    variant_reading: OfficialReading | None = None  # the same of the reply to a question that they put otherwise
-    undecided: bool = False  # left open by a judge that is a program and knows its limits
+    by: Literal["judge", "rule", "failure", "person"] = "judge"  # failure: the model's own, which scores 0
+    keys: tuple[str, ...] = ()  # cache keys of the judge's calls
+    detail: Any = None  # a struct of the benchmark's own, or its JSON (see benchmarks/facts.py), for tables
+    variant: str = ""  # `repeat 2`, `order BA`, `rater 2`: distinguishes several verdicts of one metric
+    score: float | None = None  # on the judge's own scale
+    standard_deviation: float | None = None  # of the verdicts it was merged from
+    merged_from: "tuple[Verdict, ...]" = ()  # the variants, where `merge_variants` merged them
+    reading: OfficialReading | None = None  # what the released scripts parse from the judge's reply
+    variant_reading: OfficialReading | None = None  # the same for a question that they phrase differently
+    undecided: bool = False  # left open by a judge that is a program
 
 
 class Cell(Struct, frozen=True):
-    """One number of a table. `verdicts` are those of a run that it was computed from, unscored ones included, the very
-    objects: as many as `due`, unless that counts something else (tasks, answers, pairs). A published number has none.
-    They are no part of what a cell says: they are not compared, printed or written to files."""
+    """One number of a table. Cells with equal numbers are equal, whatever their verdicts."""
 
     value: float | None
-    scored: int = 0  # of `due` items stand behind the value; both are 0 for published numbers
+    scored: int = 0  # scored items behind the value, of `expected`; both are 0 for published numbers
     expected: int = 0
     low: float | None = None  # with `high` the 95% interval
     high: float | None = None
-    count: bool = False  # a number of things, and no measure: it has no decimals, and none is best
-    digits: int | None = None  # where they are not those of its table
-    standard_deviation: float | None = None  # over runs that differ in their seed alone, of which the value is the mean
-    verdicts: Sequence[Verdict] = ()
+    count: bool = False  # a count, not a measure: no decimals, and no best row
+    digits: int | None = None  # decimals, where they differ from the table's
+    standard_deviation: float | None = None  # over runs that differ only in their seed, whose mean is the value
+    verdicts: Sequence[Verdict] = ()  # what the value was computed from, unscored ones included; never serialised
 
     @property
     def as_dict(self) -> dict[str, Any]:
-        """All that it says, by name."""
-        return {name: value for name, value in asdict(self).items() if name != "verdicts"}
+        """All fields but the verdicts."""
+        values = asdict(self)
+        del values["verdicts"]
+        return values
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cell) and self.as_dict == other.as_dict
@@ -426,27 +393,29 @@ class Cell(Struct, frozen=True):
         return hash(tuple(self.as_dict.values()))
 
     def __repr__(self) -> str:
-        return f"Cell({', '.join(f'{name}={value!r}' for name, value in self.as_dict.items())})"
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.as_dict.items())
+        return f"Cell({fields})"
 
     def format(self, digits: int = 3) -> str:
-        """Its value; where items behind it are unscored, how many of how many stand behind it."""
+        """Return the value, and how many of the expected items are scored where some are not."""
         if self.value is None and not self.expected:
             return "-"
         if self.digits is not None:
             digits = self.digits
         if self.value is None:
-            value = "unscored"
+            text = "unscored"
+        elif self.count:
+            text = f"{self.value:.0f}"
         else:
-            value = f"{self.value:.{0 if self.count else digits}f}"
-        value += (
-            "" if self.standard_deviation is None or self.value is None else f" ± {self.standard_deviation:.{digits}f}"
-        )
-        if self.scored == self.expected:
-            return value
-        return f"{value} ({self.scored}/{self.expected})"
+            text = f"{self.value:.{digits}f}"
+        if self.standard_deviation is not None and self.value is not None:
+            text += f" ± {self.standard_deviation:.{digits}f}"
+        if self.scored != self.expected:
+            text += f" ({self.scored}/{self.expected})"
+        return text
 
     def format_interval(self, digits: int = 3) -> str:
-        """Its 95% interval; nothing where there is none."""
+        """Return the 95% interval; empty if there is none."""
         if self.digits is not None:
             digits = self.digits
         if self.low is None or self.high is None or self.value is None:
@@ -455,30 +424,29 @@ class Cell(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True, omit_defaults=True):
-    """One row of a table, which knows what it is: of a run, from a paper, or a part of one run.
-
-    `way` says which arithmetic, where the two differ. `of` is the slice of the run that it shows, if not all. `judge`
-    made its verdicts."""
+    """One row of a table: a run, a published result, or a part of one run."""
 
     name: str
     cells: Mapping[str, Cell]
     kind: Literal["run", "published", "part"] = "run"
-    arithmetic: Literal["", "strict", "official"] = ""
-    subset: str = ""
-    run: str = ""
+    arithmetic: Literal["", "strict", "official"] = ""  # set where the two differ
+    subset: str = ""  # the part of the run that it shows, if not all
+    run: str = ""  # the run's id
     judge: str = ""
 
     @property
     def label(self) -> str:
-        return (
-            self.name
-            + (f" ({self.arithmetic})" if self.arithmetic else "")
-            + (f", {self.subset}" if self.subset else "")
-        )
+        """The name with the arithmetic and the subset."""
+        label = self.name
+        if self.arithmetic:
+            label += f" ({self.arithmetic})"
+        if self.subset:
+            label += f", {self.subset}"
+        return label
 
 
 class Table(Struct, frozen=True):
-    """Only `rivals` are ranked; in a `mixed` table rows are not all of one thing; `parts` are of one run."""
+    """A table of a report. Only a leaderboard is ranked; a breakdown shows parts of one run."""
 
     title: str
     columns: tuple[str, ...]
@@ -488,38 +456,43 @@ class Table(Struct, frozen=True):
     kind: Literal["leaderboard", "mixed", "breakdown"] = "leaderboard"
 
     def cells(self, label: str) -> Mapping[str, Cell]:
-        """The cells of a row by its label."""
+        """Return the cells of the row with this label."""
         return next(row.cells for row in self.rows if row.label == label)
 
     def __str__(self) -> str:
-        """As text: values with their intervals."""
+        """Return the table as text: values with their intervals."""
         rows = [["", *self.columns]]
         for row in self.rows:
-            cells = [row.cells.get(column, Cell(None)) for column in self.columns]
-            rows.append(
-                [row.label, *(f"{one.format(self.digits)} {one.format_interval(self.digits)}".strip() for one in cells)]
-            )
-        widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([self.title, *lines])
+            rows.append([row.label])
+            for column in self.columns:
+                cell = row.cells.get(column, Cell(None))
+                rows[-1].append(f"{cell.format(self.digits)} {cell.format_interval(self.digits)}".strip())
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [self.title]
+        for row in rows:
+            cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """For a notebook: values with their intervals, names as nothing but text."""
+        """Return the table for a notebook: values with their intervals, names escaped."""
         head = "".join(f"<th>{html.escape(column)}</th>" for column in ("", *self.columns))
         rows: list[str] = []
         for row in self.rows:
-            cells = [row.cells.get(column, Cell(None)) for column in self.columns]
-            told = "".join(
-                f"<td>{one.format(self.digits)}<br><small>{one.format_interval(self.digits)}</small></td>"
-                for one in cells
-            )
-            rows.append(f"<tr><th>{html.escape(row.label)}</th>{told}</tr>")
+            cells = [f"<th>{html.escape(row.label)}</th>"]
+            for column in self.columns:
+                cell = row.cells.get(column, Cell(None))
+                interval = cell.format_interval(self.digits)
+                cells.append(f"<td>{cell.format(self.digits)}<br><small>{interval}</small></td>")
+            rows.append(f"<tr>{''.join(cells)}</tr>")
         return f"<table><caption>{html.escape(self.title)}</caption><tr>{head}</tr>{''.join(rows)}</table>"
 
     @property
     def run_rows(self) -> tuple[Row, ...]:
+        """All rows but the published ones."""
         return tuple(row for row in self.rows if row.kind != "published")
 
     @property
     def published_rows(self) -> tuple[Row, ...]:
+        """The rows taken from papers."""
         return tuple(row for row in self.rows if row.kind == "published")

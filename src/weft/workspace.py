@@ -1,11 +1,13 @@
-"""A home folder: the journal, the images, the settings, and models by role. Whoever asks a model opens it here.
+"""A home folder: the journal, the images, the settings, and models by role.
 
     roles = {"writer": "openai/gpt-4.1", "painter": "gemini/NAME"}
     async with Workspace("HOME").models(roles, Limits(budget=5.0), run="my-work") as models:
-        reply = await models["writer"].reply((Message("user", (Text("Describe a garden."),)),), Want("text"))
+        reply = await models["writer"].reply((Message("user", (Text("Describe a garden."),)),), Request("text"))
 
 Every answer is in the journal before it is returned, the same call is never paid for twice, and the budget is never
-passed. A reply that failed has the outcome `failed`; what ends the work (no quota, the budget) is raised."""
+exceeded. A call that failed returns a reply with the outcome `failed`; what ends all work (no quota, the budget) is
+raised.
+"""
 
 import asyncio
 import contextlib
@@ -36,22 +38,23 @@ __all__ = [
 
 
 class Workspace:
-    """Nothing is opened before it is used. `home` is absolute, whatever folder a model's code changes to."""
+    """A home folder by its absolute path. Nothing is opened before it is used."""
 
     def __init__(self, home: str | Path = "") -> None:
-        self.home = Path(home or default_home()).absolute()
+        self.home = Path(home or default_home()).absolute()  # a model's code may change the working directory
 
     @cached_property
     def blobs(self) -> Blobs:
+        """The image store."""
         return Blobs(blobs_folder(self.home))
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """weft.toml."""
+        """The contents of weft.toml."""
         return read_config()
 
     def endpoint(self, model: Any, options: Mapping[str, Any] | None = None, data: str = "", **more: Any) -> Endpoint:
-        """A model by its name, or the user's own object, as an endpoint."""
+        """Return the endpoint of a model: a name, or the user's own object."""
         return registry.resolve_endpoint(model, self.blobs, options or {}, self.settings, data, **more)
 
     @contextlib.asynccontextmanager
@@ -63,35 +66,37 @@ class Workspace:
         prices: Mapping[str, Any] | None = None,
         composed: bool = False,
     ) -> AsyncGenerator[ModelsByRole]:
-        """Endpoints under their roles, with the journal open. At the end the endpoints and the journal are closed."""
+        """Open the journal and yield callers for these endpoints; close all of them at the end."""
         async with contextlib.AsyncExitStack() as closing:
             closing.push_async_callback(close_endpoints, endpoints.values())
             journal = open_journal(self.home, write=True)
             closing.callback(journal.close)
-            known: Mapping[str, Any] = {**self.settings.get("prices", {}), **(prices or {})}
-            yield ModelsByRole(limits, endpoints, known, journal, self.blobs, composed=composed)
+            all_prices: Mapping[str, Any] = {**self.settings.get("prices", {}), **(prices or {})}
+            yield ModelsByRole(limits, endpoints, all_prices, journal, self.blobs, composed=composed)
 
     @contextlib.asynccontextmanager
     async def models(
         self, roles: Mapping[str, Any], limits: Limits = Limits(), *, run: str
     ) -> AsyncGenerator[Mapping[str, Model]]:
-        """Models by role, for a program of its own. `roles` are names or the user's own objects; its calls are booked
-        under `run`."""
+        """Yield models by role, for a program of the user's own.
+
+        `roles` are model names or the user's own objects. The calls are journalled under `run`.
+        """
         endpoints = {role: self.endpoint(model) for role, model in roles.items()}
-        async with self.open(endpoints, limits, composed=True) as opened:
-            for caller in opened.callers.values():
+        async with self.open(endpoints, limits, composed=True) as models:
+            for caller in models.callers.values():
                 caller.book_under(run, 1)
-            yield dict(opened.callers)
+            yield dict(models.callers)
 
 
 def open_journal(home: str | Path, *, write: bool = False) -> Journal:
-    """The journal of a home. To read it, it must be there."""
+    """Open the journal of a home. Without `write` it must exist, and is not changed."""
     return Journal(journal_file(home), readonly=not write)
 
 
 @contextlib.contextmanager
 def read_only_journal(home: str | Path) -> Generator[Journal]:
-    """The journal of a home, open to be read."""
+    """Open the journal of a home for reading, and close it at the end."""
     journal = open_journal(home)
     try:
         yield journal
@@ -100,25 +105,27 @@ def read_only_journal(home: str | Path) -> Generator[Journal]:
 
 
 def open_blobs(home: str | Path) -> Blobs:
+    """Return the image store of a home."""
     return Blobs(blobs_folder(home))
 
 
 def open_annotations(home: str | Path, *, write: bool = False) -> Annotations:
+    """Open the annotations of a home. Without `write` they are not changed."""
     return Annotations(journal_file(home), readonly=not write)
 
 
 async def close_endpoints(endpoints: Iterable[Endpoint]) -> None:
-    """Close endpoints. What a model raises when it is closed changes nothing any more."""
+    """Close endpoints. What a model raises while it is closed is ignored: its work is done."""
     for endpoint in endpoints:
-        await _closed(endpoint)
+        await _close_endpoint(endpoint)
 
 
-async def _closed(endpoint: Endpoint) -> None:
+async def _close_endpoint(endpoint: Endpoint) -> None:
     try:
         await endpoint.close()
     except (Exception, SystemExit, KeyboardInterrupt):
         return
-    except asyncio.CancelledError:
+    except asyncio.CancelledError:  # raised by the model itself, unless weft cancels this task
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise

@@ -1,4 +1,4 @@
-"""A model whose answers have known faults: what the oracle makes, spoilt in one of eight ways (`faults.py`), drawn at
+"""A model whose answers have known faults: the oracle's answers, spoilt in one of eight ways (`faults.py`), drawn at
 any size."""
 
 import asyncio
@@ -9,24 +9,27 @@ from weft.models.baselines import UncachedEndpoint
 from weft.models.endpoint import EndpointReply
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Request, Text, outcome_of
-from weft_tabletop.faults import LINES, Fault, blurred, chance_of, fault_of, scene_with, stamped, worded, words_with
+from weft_tabletop.faults import LINES, Fault, blur, build_rng, fault_of, restyle, spoil_scene, spoil_text, stamp_line
 from weft_tabletop.oracle import Oracle
-from weft_tabletop.world.large import large, photographed
-from weft_tabletop.world.listening import asked_how, understand
-from weft_tabletop.world.readings import reading_of
+from weft_tabletop.world.large import add_camera_noise, draw_large
+from weft_tabletop.world.listening import answer_style, read_request
+from weft_tabletop.world.readings import read_image
 from weft_tabletop.world.scenes import SIDE, Scene
 
-# faults of every picture of a document; others are of one
-ALL_OF_THEM: tuple[Fault, ...] = ("half", "all", "blurred", "blank")
+# faults that all images of a document have; of other faults one image has them
+WHOLE_DOCUMENT: tuple[Fault, ...] = ("half", "all", "blurred", "blank")
+WRAPPERS = (("<think> ", " </think>"), ("Final Answer: ", ""))
 
 
 class Faulty(UncachedEndpoint):
-    """`stamp` and `says` add a line to pictures and to words: one that asks for full marks (`obey`), or one that does
-    not (`neutral`); `says` may also be `long` or `markdown`. What is wrong with an answer depends on `seed` alone."""
+    """The fault of an answer depends on `seed` alone.
+
+    `stamp` and `says` add a line to images and to texts: one that asks for full marks (`obey`), or one that does not
+    (`neutral`). `says` may also be `long` or `markdown`."""
 
     def __init__(self, blobs: Blobs, seed: int = 0, side: int = SIDE, stamp: str = "", says: str = "") -> None:
-        more = {name: value for name, value in (("stamp", stamp), ("says", says)) if value}
-        super().__init__("tabletop/faulty", version=1, seed=seed, side=side, **more)
+        identity = {name: value for name, value in (("stamp", stamp), ("says", says)) if value}
+        super().__init__("tabletop/faulty", version=1, seed=seed, side=side, **identity)
         self._oracle = Oracle(blobs)
         self._blobs = blobs
         self._seed = seed
@@ -35,68 +38,61 @@ class Faulty(UncachedEndpoint):
         self._says = says
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        sent = await self._oracle.send(messages, want)
-        if sent.outcome != "answered":
-            return sent
-        parts = await asyncio.to_thread(self._spoilt, sent.parts, messages, want)
+        reply = await self._oracle.send(messages, want)
+        if reply.outcome != "answered":
+            return reply
+        parts = await asyncio.to_thread(self._spoil, reply.parts, messages, want)
         outcome, reason = outcome_of(parts, want.modality)
         return EndpointReply(parts, outcome, reason, served_model=self.name)
 
-    def _spoilt(self, parts: Sequence[Part], messages: tuple[Message, ...], want: Request) -> tuple[Part, ...]:
-        place = want.turn_ref
-        fault = fault_of(self._seed, place.sample, place.turn)
-        chance = chance_of(self._seed, place.sample, place.turn)
-        text, shown = understand(messages)
-        if shown:
-            given = shown[max(shown)]
-        else:
-            given = None
-        if given is not None:
-            before = reading_of(given, self._blobs).scene
-        else:
-            before = None
-        pictures = [at for at, part in enumerate(parts) if isinstance(part, Image)]
-        both = pictures and any(isinstance(part, Text) for part in parts)
-        if both and asked_how(messages):
-            where = chance.choice(("words", "pictures", "both"))
-        else:
-            where = "both"
-        if pictures:
-            one = chance.choice(pictures)
-        else:
-            one = -1
-        made: list[Part] = []
-        for at, part in enumerate(parts):
+    def _spoil(self, parts: Sequence[Part], messages: tuple[Message, ...], want: Request) -> tuple[Part, ...]:
+        fault = fault_of(self._seed, want.turn_ref.sample, want.turn_ref.turn)
+        rng = build_rng(self._seed, want.turn_ref.sample, want.turn_ref.turn)
+        prompt, images = read_request(messages)
+        before = images[max(images)] if images else None
+        spoils_text, spoils_images = _choose_modalities(parts, messages, rng)
+        image_indices = [index for index, part in enumerate(parts) if isinstance(part, Image)]
+        chosen = rng.choice(image_indices) if image_indices else -1
+        spoilt: list[Part] = []
+        for index, part in enumerate(parts):
             if isinstance(part, Image):
-                spoil = where != "words" and (fault in ALL_OF_THEM or at == one)
-                right = reading_of(part, self._blobs).scene
-                if spoil and fault == "input" and given is not None and not self._stamp:
-                    made.append(given)
-                    continue
-                if spoil:
-                    scene = scene_with(fault, right, before, chance)
-                else:
-                    scene = right
-                made.append(self._picture(scene, chance.getrandbits(32), out_of_focus=spoil and fault == "blurred"))
+                is_spoilt = spoils_images and (fault in WHOLE_DOCUMENT or index == chosen)
+                spoilt.append(self._redraw(part, before, fault if is_spoilt else "none", rng))
             elif isinstance(part, Text):
-                made.append(
-                    Text(
-                        worded(
-                            self._words(part.text, text, fault if where != "pictures" else "none", chance), self._says
-                        )
-                    )
-                )
-        return tuple(made)
+                text = _spoil_inner(fault if spoils_text else "none", part.text, prompt, rng)
+                spoilt.append(Text(restyle(text, self._says)))
+        return tuple(spoilt)
 
-    def _words(self, right: str, asked: str, fault: Fault, chance: Random) -> str:
-        """What stands around an answer stays: it says what the answer is."""
-        for before, after in (("<think> ", " </think>"), ("Final Answer: ", "")):
-            if right.startswith(before) and right.endswith(after):
-                inner = right.removeprefix(before).removesuffix(after)
-                return f"{before}{words_with(fault, inner, asked, chance)}{after}"
-        return words_with(fault, right, asked, chance)
+    def _redraw(self, image: Image, before: Image | None, fault: Fault, rng: Random) -> Image:
+        """The image with a fault, at this model's size. `before` is the last image that the model was shown."""
+        if fault == "input" and before is not None and not self._stamp:
+            return before
+        before_scene = read_image(before, self._blobs).scene if before is not None else None
+        scene: Scene = spoil_scene(fault, read_image(image, self._blobs).scene, before_scene, rng)
+        noise_seed = rng.getrandbits(32)
+        drawing = draw_large(scene, self._side)
+        if fault == "blurred":
+            drawing = blur(drawing)
+        drawing = add_camera_noise(drawing, noise_seed)
+        if self._stamp:
+            drawing = stamp_line(drawing, LINES[self._stamp])
+        return self._blobs.put_pil(drawing, durable=False)
 
-    def _picture(self, scene: Scene, seed: int, *, out_of_focus: bool) -> Image:
-        picture = large(scene, self._side)
-        picture = photographed(blurred(picture) if out_of_focus else picture, seed)
-        return self._blobs.put_pil(stamped(picture, LINES[self._stamp]) if self._stamp else picture, durable=False)
+
+def _choose_modalities(parts: Sequence[Part], messages: tuple[Message, ...], rng: Random) -> tuple[bool, bool]:
+    """Whether texts and whether images are spoilt: where an answer has to have both, either or both."""
+    has_images = any(isinstance(part, Image) for part in parts)
+    has_texts = any(isinstance(part, Text) for part in parts)
+    if not (has_images and has_texts and answer_style(messages)):
+        return True, True
+    choice = rng.choice(("words", "pictures", "both"))
+    return choice != "pictures", choice != "words"
+
+
+def _spoil_inner(fault: Fault, expected: str, prompt: str, rng: Random) -> str:
+    """Spoil a text; the markers around an answer stay, since they say what the answer is."""
+    for opening, closing in WRAPPERS:
+        if expected.startswith(opening) and expected.endswith(closing):
+            inner = expected.removeprefix(opening).removesuffix(closing)
+            return f"{opening}{spoil_text(fault, inner, prompt, rng)}{closing}"
+    return spoil_text(fault, expected, prompt, rng)

@@ -1,5 +1,6 @@
-"""The oracle: reads the pictures it is shown, understands the request, and does exactly what it says. With an error
-rate it goes wrong so often, at random but reproducibly: a model whose score is known beforehand."""
+"""The oracle: a model that reads the images it is shown, understands the request, and does exactly what it says.
+
+With an error rate it fails that often, at random but reproducibly: a model whose score is known beforehand."""
 
 import hashlib
 import random
@@ -13,26 +14,27 @@ from weft.models.endpoint import EndpointReply
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Request, Text, outcome_of
 from weft_tabletop import planning, rewording
-from weft_tabletop.strategy_words import TableWords
+from weft_tabletop.strategy_words import TablePhrasing
 from weft_tabletop.world import answers
 from weft_tabletop.world.choices import parse_choice
-from weft_tabletop.world.language import DOCUMENTS, HELPED, QUESTIONS, THINK, Asked, described, parse
-from weft_tabletop.world.listening import asked_how, understand
+from weft_tabletop.world.language import DOCUMENTS, HELPED, QUESTIONS, THINK, TableRequest, describe_scene, parse
+from weft_tabletop.world.listening import answer_style, read_request
 from weft_tabletop.world.operations import Operation, frames
-from weft_tabletop.world.readings import reading_of
+from weft_tabletop.world.readings import read_image
 from weft_tabletop.world.scenes import CELLS, OBJECTS, Scene, draw
+
+Scenes = Mapping[str, Scene]  # by slot of the request: image, source, other
 
 
 class Oracle(UncachedEndpoint):
-    words = TableWords()
+    phrasing = TablePhrasing()
 
     def __init__(self, blobs: Blobs, error: float = 0.0, seed: int = 0, plan: str = "dense") -> None:
-        """`plan`: whether, as a planner, it orders each picture as a whole (`dense`), or as a change of the one before
+        """`plan`: whether, as a planner, it orders each image as a whole (`dense`), or as a change of the previous one
         (`steps`)."""
-        more = {"plan": plan} if plan != "dense" else {}
-        super().__init__(
-            "tabletop/oracle" if not error else f"tabletop/oracle-{error:g}", error=error, seed=seed, **more
-        )
+        identity = {"plan": plan} if plan != "dense" else {}
+        name = f"tabletop/oracle-{error:g}" if error else "tabletop/oracle"
+        super().__init__(name, error=error, seed=seed, **identity)
         self._blobs = blobs
         self._error = error
         self._seed = seed
@@ -40,107 +42,118 @@ class Oracle(UncachedEndpoint):
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
         if want.question is not None:
-            reworded = rewording.answer(want.question)
-        else:
-            reworded = None
-        if reworded is not None:
-            return EndpointReply((Text(msgspec.json.encode(reworded).decode()),), "answered", served_model=self.name)
-        text, images = understand(messages)
+            reworded = rewording.answer_rewording(want.question)
+            if reworded is not None:
+                return self._text_reply(msgspec.json.encode(reworded).decode())
+        text, images = read_request(messages)
         choice = parse_choice(text)
-        if choice:
-            asked = choice.asked
-        else:
-            asked = parse(text)
-        if asked is None:
-            return EndpointReply(
-                (Text(f"I do not understand: {text}"),),
-                "answered" if want.modality == "text" else "empty",
-                served_model=self.name,
-            )
-        scenes = {slot: self._scene(images, name) for slot, name in asked.images.items()}
-        chance = random.Random(hashlib.sha256(msgspec.json.encode([messages, self._seed])).digest())
-        wrong = chance.random() < self._error
-        if choice is None and planning.is_asked_for(messages):
-            said = planning.planned(asked, scenes, chained=self._plan == "steps", short=wrong)
-            return EndpointReply((Text(said),), "answered", served_model=self.name)
+        request = choice.request if choice else parse(text)
+        if request is None:
+            outcome = "answered" if want.modality == "text" else "empty"
+            return EndpointReply((Text(f"I do not understand: {text}"),), outcome, served_model=self.name)
+        scenes = {slot: self._scene(images, name) for slot, name in request.images.items()}
+        rng = random.Random(hashlib.sha256(msgspec.json.encode([messages, self._seed])).digest())
+        is_wrong = rng.random() < self._error
         if choice is not None:
-            right = choice.letters(scenes["image"])
-            parts: tuple[Part, ...] = (Text(_wrong_letter(right, chance) if wrong else right),)
-        elif asked.kind in QUESTIONS:
-            if wrong:
-                said = "I am not sure"
-            else:
-                said = answers.answer(asked, scenes)
-            parts = (Text(said),)
-            if asked.kind in HELPED and want.modality == "interleaved":
-                helper = answers.helper(asked, scenes)
-                parts = (self._picture(_spoilt(helper, chance) if wrong else helper), Text(f"Final Answer: {said}"))
-        elif asked.kind in DOCUMENTS and want.modality == "interleaved":
-            steps = frames(asked.kind, asked.args, scenes.get("image"))
-            if wrong:
-                spoilt = chance.randrange(len(steps))
-            else:
-                spoilt = -1
-            drawn = [
-                (words, _spoilt(scene, chance) if at == spoilt else scene) for at, (words, scene) in enumerate(steps)
-            ]
-            parts = tuple(part for words, scene in drawn for part in (Text(words), self._picture(scene)))
+            letters = choice.letters(scenes["image"])
+            parts: tuple[Part, ...] = (Text(_wrong_letter(letters, rng) if is_wrong else letters),)
+        elif planning.is_plan_requested(messages):
+            chained = self._plan == "steps"
+            return self._text_reply(planning.write_plan(request, scenes, chained=chained, short=is_wrong))
+        elif request.kind in QUESTIONS:
+            parts = self._answer_question(request, scenes, want, rng, is_wrong=is_wrong)
+        elif request.kind in DOCUMENTS and want.modality == "interleaved":
+            parts = self._write_document(request, scenes, rng, is_wrong=is_wrong)
         else:
-            scene = self._done(asked, scenes, messages)
-            if asked_how(messages) == THINK:
-                plan = (Text(f"<think> {described(scene)} </think>"),)
-            else:
-                plan = ()
-            parts = (*plan, self._picture(_spoilt(scene, chance) if wrong else scene))
+            parts = self._fulfil(request, scenes, messages, rng, is_wrong=is_wrong)
         outcome, reason = outcome_of(parts, want.modality)
         return EndpointReply(parts, outcome, reason, served_model=self.name)
 
-    def _picture(self, scene: Scene) -> Image:
+    def _text_reply(self, text: str) -> EndpointReply:
+        return EndpointReply((Text(text),), "answered", served_model=self.name)
+
+    def _answer_question(
+        self, request: TableRequest, scenes: Scenes, want: Request, rng: random.Random, *, is_wrong: bool
+    ) -> tuple[Part, ...]:
+        answer = "I am not sure" if is_wrong else answers.answer(request, scenes)
+        if request.kind not in HELPED or want.modality != "interleaved":
+            return (Text(answer),)
+        helper = answers.helper_scene(request, scenes)
+        if is_wrong:
+            helper = _change_cell(helper, rng)
+        return self._draw(helper), Text(f"Final Answer: {answer}")
+
+    def _write_document(
+        self, request: TableRequest, scenes: Scenes, rng: random.Random, *, is_wrong: bool
+    ) -> tuple[Part, ...]:
+        """A text and an image for each step; if it is wrong, one of the images is."""
+        steps = frames(request.kind, request.args, scenes.get("image"))
+        wrong_index = rng.randrange(len(steps)) if is_wrong else -1
+        parts: list[Part] = []
+        for index, (text, scene) in enumerate(steps):
+            shown = _change_cell(scene, rng) if index == wrong_index else scene
+            parts += [Text(text), self._draw(shown)]
+        return tuple(parts)
+
+    def _fulfil(
+        self,
+        request: TableRequest,
+        scenes: Scenes,
+        messages: tuple[Message, ...],
+        rng: random.Random,
+        *,
+        is_wrong: bool,
+    ) -> tuple[Part, ...]:
+        """The image that is asked for, after a description where the request wants one."""
+        scene = _apply(request, scenes, messages)
+        shown = _change_cell(scene, rng) if is_wrong else scene
+        if answer_style(messages) == THINK:
+            return Text(f"<think> {describe_scene(scene)} </think>"), self._draw(shown)
+        return (self._draw(shown),)
+
+    def _draw(self, scene: Scene) -> Image:
         return self._blobs.put_pil(draw(scene), durable=False)
 
-    def _done(self, asked: Asked, scenes: Mapping[str, Scene], messages: tuple[Message, ...]) -> Scene:
-        base = scenes.get("image", Scene("white"))
-        if asked.kind == "put back":
-            removed = last_removed(messages)
-            if removed is None:
-                return base
-            return removed.apply(base)
-        return asked.operation.apply(base, scenes.get("source"))
-
     def _scene(self, images: Mapping[int, Image], name: str) -> Scene:
-        if name == "the table":
+        """The scene of the image that a request calls by this name."""
+        if name.startswith("Image #"):
+            number = int(name.removeprefix("Image #"))
+        elif name == "the table":
             number = max(images, default=0)
         else:
             number = min(images, default=0)
-        if name.startswith("Image #"):
-            number = int(name.removeprefix("Image #"))
         if number in images:
-            return reading_of(images[number], self._blobs).scene
+            return read_image(images[number], self._blobs).scene
         return Scene("white")
 
 
-def _spoilt(scene: Scene, chance: random.Random) -> Scene:
-    """One cell is not what it should be."""
-    cell = chance.choice(CELLS)
-    return scene.put({cell: chance.choice([thing for thing in OBJECTS if thing != scene.at(cell)])})
+def _apply(request: TableRequest, scenes: Scenes, messages: tuple[Message, ...]) -> Scene:
+    base = scenes.get("image", Scene("white"))
+    if request.kind != "put back":
+        return request.operation.apply(base, scenes.get("source"))
+    restore = find_last_removed(messages)
+    if restore is None:
+        return base
+    return restore.apply(base)
 
 
-def _wrong_letter(right: str, chance: random.Random) -> str:
-    return chance.choice([letter for letter in "ABCDE" if letter not in right])
+def _change_cell(scene: Scene, rng: random.Random) -> Scene:
+    """The scene with one wrong cell."""
+    cell = rng.choice(CELLS)
+    return scene.put({cell: rng.choice([thing for thing in OBJECTS if thing != scene.at(cell)])})
 
 
-def last_removed(messages: tuple[Message, ...]) -> Operation | None:
-    """What puts the last removed object back, from the requests so far."""
+def _wrong_letter(letters: str, rng: random.Random) -> str:
+    return rng.choice([letter for letter in "ABCDE" if letter not in letters])
+
+
+def find_last_removed(messages: tuple[Message, ...]) -> Operation | None:
+    """The operation that puts the last removed object back, from the requests so far; None if nothing was removed."""
     for message in reversed(messages[:-1]):
-        text = "".join(
-            part.text
-            for part in message.parts
-            if isinstance(part, Text) and not re.fullmatch(r"Image #\d+:", part.text)
-        )
-        if message.role == "user":
-            asked = parse(text)
-        else:
-            asked = None
-        if asked is not None and asked.kind == "remove":
-            return Operation("put back", asked.args)
+        if message.role != "user":
+            continue
+        texts = [part.text for part in message.parts if isinstance(part, Text)]
+        request = parse("".join(text for text in texts if not re.fullmatch(r"Image #\d+:", text)))
+        if request is not None and request.kind == "remove":
+            return Operation("put back", request.args)
     return None

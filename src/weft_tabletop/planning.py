@@ -1,54 +1,67 @@
-"""The oracle as a planner: a document about a table, in the tabletop's words, with orders for its pictures that a model
-of the tabletop understands. An order describes a table as a whole, so that no picture needs another; or, chained, says
-what changes from the one before."""
+"""The oracle as a planner: it writes a document about a table, with an order for each image that a tabletop model
+understands.
+
+An order describes a table as a whole, so that no image needs another one; or, chained, it says what changes from the
+previous image."""
 
 from collections.abc import Mapping
 
 from weft.types import Message, Text
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import DOCUMENTS, QUESTIONS, WORDINGS, Asked, described, with_article, wording
+from weft_tabletop.world.language import (
+    DOCUMENTS,
+    QUESTIONS,
+    WORDINGS,
+    TableRequest,
+    describe_scene,
+    with_article,
+    wording,
+)
 from weft_tabletop.world.operations import frames
 from weft_tabletop.world.scenes import SIDE, Scene
 
 
-def is_asked_for(messages: tuple[Message, ...]) -> bool:
-    """Whether somebody says how pictures are ordered."""
-    told = [
-        part for message in messages if message.role == "system" for part in message.parts if isinstance(part, Text)
-    ]
-    return any("<imagine" in part.text for part in told)
+def is_plan_requested(messages: tuple[Message, ...]) -> bool:
+    """Whether a system message says how images are ordered."""
+    for message in messages:
+        if message.role != "system":
+            continue
+        if any(isinstance(part, Text) and "<imagine" in part.text for part in message.parts):
+            return True
+    return False
 
 
-def planned(asked: Asked, scenes: Mapping[str, Scene], *, chained: bool = False, short: bool = False) -> str:
-    """`short`: its last picture is forgotten."""
-    if asked.kind in QUESTIONS:
-        return answers.answer(asked, scenes)
+def write_plan(
+    request: TableRequest, scenes: Mapping[str, Scene], *, chained: bool = False, short: bool = False
+) -> str:
+    """The plan of a document, or the answer to a question. `short`: without the order for the last image."""
+    if request.kind in QUESTIONS:
+        return answers.answer(request, scenes)
     base = scenes.get("image")
-    if asked.kind not in DOCUMENTS:
-        return _block(f"Draw {described(asked.operation.apply(base or Scene('white'), scenes.get('source')))}.", "none")
-    steps = frames(asked.kind, asked.args, base)
-    made: list[str] = []
-    for number, (words, scene) in enumerate(steps, start=1):
-        whole = not chained or (asked.kind == "build" and number == 1)
-        if whole:
-            order = f"Draw {described(scene)}."
-        else:
-            order = _change(asked, number)
-        if whole or number == 1:
-            uses = "none"
-        else:
-            uses = str(number - 1)
-        made.append(words if short and number == len(steps) else f"{words}\n{_block(order, uses)}")
-    return "\n".join(made)
+    if request.kind not in DOCUMENTS:
+        result = request.operation.apply(base or Scene("white"), scenes.get("source"))
+        return _format_order(f"Draw {describe_scene(result)}.", "none")
+    steps = frames(request.kind, request.args, base)
+    lines: list[str] = []
+    for number, (text, scene) in enumerate(steps, start=1):
+        lines.append(text)
+        if short and number == len(steps):
+            continue
+        is_whole = not chained or (request.kind == "build" and number == 1)
+        order = f"Draw {describe_scene(scene)}." if is_whole else _describe_change(request, number)
+        uses = "none" if is_whole or number == 1 else str(number - 1)
+        lines.append(_format_order(order, uses))
+    return "\n".join(lines)
 
 
-def _block(order: str, uses: str) -> str:
+def _format_order(order: str, uses: str) -> str:
     return f'<imagine size="{SIDE}x{SIDE}" uses="{uses}">{order}</imagine>'
 
 
-def _change(asked: Asked, number: int) -> str:
-    if asked.kind == "film":
-        args = {"steps": "1", "side": asked.args["side"]}
+def _describe_change(request: TableRequest, number: int) -> str:
+    """What changes from the previous image to this one."""
+    if request.kind == "film":
+        args = {"steps": "1", "side": request.args["side"]}
         return wording(WORDINGS["drift"][0], args, {"image": "the table"})
-    what, _, cell = asked.args["things"].split(", ")[number - 1].partition(" at ")
-    return f"Add {with_article(what)} at {cell} in the table."
+    thing, _, cell = request.args["things"].split(", ")[number - 1].partition(" at ")
+    return f"Add {with_article(thing)} at {cell} in the table."

@@ -1,8 +1,7 @@
-"""Tabletop requests in other words, and whether two say the same: what the oracle answers when tasks are to be said
-otherwise.
+"""Tabletop requests in other words: the oracle's answers when tasks are to be reworded, and when rewordings are checked.
 
-The language has few wordings for a request; besides, a list of things or cells may stand in any order. Two sentences
-say the same if they ask for the same with the same arguments, whatever the order of such lists."""
+The language has few wordings for a request; lists of objects or cells may also be in any order. Two sentences mean the
+same if they ask for the same with the same arguments, whatever the order of such lists."""
 
 import itertools
 import random
@@ -10,73 +9,92 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weft.types import Question, Text
-from weft_tabletop.world.language import WORDINGS, Asked, parse, wording
+from weft_tabletop.world.language import WORDINGS, TableRequest, parse, wording
 
-LISTS = ("things", "cells", "switches")  # arguments whose order says nothing
-ORDERED = ("steps", "draw steps")  # but here it does
-MOST = 24  # orders of one list that are tried
+UNORDERED_LISTS = ("things", "cells", "switches")  # arguments whose order means nothing
+ORDERED_KINDS = ("steps", "draw steps")  # except in these requests
+MAX_ORDERS = 24  # of one list that are tried
 
 
-def answer(question: Question) -> dict[str, Any] | None:
-    """What is right to say to a request for wordings (`reword`), or to one that has them looked at (`kept`); None to
-    anything else."""
-    if question.metrics not in (("reword",), ("kept",)):
-        return None
-    (task,) = texts(question, "task")
-    asked = parse(task)
+def answer_rewording(question: Question) -> dict[str, Any] | None:
+    """The right answer to a request for rewordings (`reword`), or to a check of them (`kept`); None for any other
+    question."""
     if question.metrics == ("kept",):
-        alike = [same(asked, parse(one)) for one in texts(question, "wordings")]
-        wrong = [[] if one else ["what it asks for"] for one in alike]
-        return {"wordings": [{"wording": at, "lost": lost, "added": []} for at, lost in enumerate(wrong, start=1)]}
-    taken = {task, *texts(question, "others")}
-    fresh = (one for one in wordings(task) if one not in taken)
-    made = list(itertools.islice(fresh, len(texts(question, "styles"))))
-    due = len(texts(question, "styles"))
-    return {
-        "wordings": [
-            {"style": at, "wording": one} for at, one in enumerate([*made, *[task] * (due - len(made))], start=1)
-        ]
-    }
+        return _check_rewordings(question)
+    if question.metrics == ("reword",):
+        return _reword(question)
+    return None
+
+
+def _check_rewordings(question: Question) -> dict[str, Any]:
+    (task,) = find_texts(question, "task")
+    request = parse(task)
+    checked: list[dict[str, Any]] = []
+    for number, text in enumerate(find_texts(question, "wordings"), start=1):
+        lost = [] if is_same_request(request, parse(text)) else ["what it asks for"]
+        checked.append({"wording": number, "lost": lost, "added": []})
+    return {"wordings": checked}
+
+
+def _reword(question: Question) -> dict[str, Any]:
+    """As many new wordings as there are styles; the task itself where there are not enough."""
+    (task,) = find_texts(question, "task")
+    used = {task, *find_texts(question, "others")}
+    count = len(find_texts(question, "styles"))
+    new = list(itertools.islice((text for text in wordings(task) if text not in used), count))
+    new += [task] * (count - len(new))
+    return {"wordings": [{"style": number, "wording": text} for number, text in enumerate(new, start=1)]}
 
 
 def wordings(task: str) -> Iterator[str]:
-    """All ways to say a request, the most unlike first: every wording, then with its lists in other orders."""
-    asked = parse(task)
-    if asked is None:
+    """All ways to word a request, the most different first: every template, then with its lists in other orders."""
+    request = parse(task)
+    if request is None:
         return
-    chance = random.Random(f"wordings {task}")
-    orders = [asked.args, *_orders(asked, chance)]
+    rng = random.Random(f"wordings {task}")
     seen: set[str] = set()
-    for args in orders:
-        for template in WORDINGS[asked.kind]:
-            text = wording(template, args, asked.images)
+    for args in [request.args, *_reorder(request, rng)]:
+        for template in WORDINGS[request.kind]:
+            text = wording(template, args, request.images)
             if text not in seen:
                 seen.add(text)
                 yield text
 
 
-def same(first: Asked | None, second: Asked | None) -> bool:
-    return first is not None and second is not None and first.kind == second.kind and _plain(first) == _plain(second)
+def is_same_request(first: TableRequest | None, second: TableRequest | None) -> bool:
+    if first is None or second is None or first.kind != second.kind:
+        return False
+    return _normalise(first) == _normalise(second)
 
 
-def texts(question: Question, name: str) -> list[str]:
+def find_texts(question: Question, name: str) -> list[str]:
+    """The texts in a question's material, by its name."""
     return [part.text for part in question.material.get(name, ()) if isinstance(part, Text)]
 
 
-def _orders(asked: Asked, chance: random.Random) -> Iterator[Mapping[str, str]]:
-    names = [name for name in LISTS if name in asked.args and asked.kind not in ORDERED]
-    for _ in range(MOST if names else 0):
-        args = dict(asked.args)
+def _unordered_args(request: TableRequest) -> list[str]:
+    if request.kind in ORDERED_KINDS:
+        return []
+    return [name for name in UNORDERED_LISTS if name in request.args]
+
+
+def _reorder(request: TableRequest, rng: random.Random) -> Iterator[Mapping[str, str]]:
+    """The arguments with their lists shuffled."""
+    names = _unordered_args(request)
+    if not names:
+        return
+    for _ in range(MAX_ORDERS):
+        args = dict(request.args)
         for name in names:
             items = args[name].split(", ")
-            chance.shuffle(items)
+            rng.shuffle(items)
             args[name] = ", ".join(items)
         yield args
 
 
-def _plain(asked: Asked) -> dict[str, Any]:
-    if asked.kind not in ORDERED:
-        names = LISTS
-    else:
-        names = ()
-    return {name: sorted(value.split(", ")) if name in names else value for name, value in asked.args.items()}
+def _normalise(request: TableRequest) -> dict[str, Any]:
+    """The arguments with their unordered lists sorted."""
+    args: dict[str, Any] = dict(request.args)
+    for name in _unordered_args(request):
+        args[name] = sorted(args[name].split(", "))
+    return args

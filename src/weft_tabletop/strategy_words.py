@@ -1,122 +1,129 @@
-"""How strategies speak to the tiny model and to the oracle: in the tabletop's own sentences, about pictures shown with
-them.
+"""How strategies phrase their requests to the tiny model and to the oracle: in the tabletop's own sentences, with images.
 
-    plan      Describe <picture> after this: Add a red star at b2 in the table.
-    draw      Draw a white table with ...          (the plan, as a request)
-    review    Was this done from <picture> to <picture>? Add ...
-    redraw    <picture> Correct image: at b2 there should be a red star.          (the objection, as a request)
-    weave     Draw a white table with ...          Add a red star at b2 in the table. <picture>          (a planner's
-    order, as a request)
-    pick      Which of <picture> and <picture> shows <picture> after this? Add ...
+    plan      Describe <image> after this: Add a red star at b2 in the table.
+    draw      Draw a white table with ...                                (the plan, as a request)
+    review    Was this done from <image> to <image>? Add ...
+    redraw    <image> Correct image: at b2 there should be a red star.   (the objection, as a request)
+    weave     Draw a white table with ...                                (a planner's order, as a request)
+    pick      Which of <image> and <image> shows <image> after this? Add ...
 
-Only a request that names one picture, and whose result follows from it, can be planned and reviewed; the others are
-drawn as they are."""
+Only a request that names one image, and whose result follows from it, can be planned and reviewed; all others are drawn
+directly."""
 
 from collections.abc import Sequence
 
 from weft.models.compose.phrasing import AskModel, Candidate
 from weft.types import Image, Message, Modality, Part, Reply, Text
-from weft_tabletop.world.language import QUESTIONS, UNQUOTED, WORDINGS, parse, scene_described, wording
-from weft_tabletop.world.listening import understand
+from weft_tabletop.world.language import QUESTIONS, UNQUOTED, WORDINGS, parse, parse_scene, wording
+from weft_tabletop.world.listening import read_request
 
 
-class TableWords:
+class TablePhrasing:
+    """The phrasing of strategies (`weft.models.compose.phrasing`) for tabletop models."""
+
     def plan_request(self, messages: tuple[Message, ...], kind: Modality) -> tuple[Message, ...] | None:
-        found = request(messages)
-        if found is None:
+        request = find_request(messages)
+        if request is None:
             return None
-        return _asked("plan", found[0], image=found[1])
+        text, image = request
+        return _build_request("plan", text, image=image)
 
     def with_plan(self, messages: tuple[Message, ...], plan: str, kind: Modality) -> tuple[Message, ...]:
-        """A plan that is no description of a table is no plan."""
-        if scene_described(plan) is not None:
-            return (Message("user", (Text(f"Draw {plan.rstrip('.')}."),)),)
-        return messages
+        """The plan as a request, if it describes a table; else the messages as they are."""
+        if parse_scene(plan) is None:
+            return messages
+        return (Message("user", (Text(f"Draw {plan.rstrip('.')}."),)),)
 
     def image_request(self, order: str, images: Sequence[Image]) -> tuple[Message, ...]:
-        """A planner's order: a table in words, or what is to be done to the last of the images at hand."""
-        asked = parse(order)
-        if asked is not None and asked.images:
-            about = tuple(images[-1:])
-        else:
-            about = ()
-        return (Message("user", (Text(order), *about)),)
+        """A planner's order: a description of a table, or a change of the last image."""
+        request = parse(order)
+        if request is None or not request.images:
+            return (Message("user", (Text(order),)),)
+        return (Message("user", (Text(order), *images[-1:])),)
 
     def review_request(self, messages: tuple[Message, ...], made: Candidate) -> tuple[Message, ...] | None:
-        found = request(messages)
-        drawn = _last(made)
-        if found is None or drawn is None:
+        request = find_request(messages)
+        candidate = _last_image(made)
+        if request is None or candidate is None:
             return None
-        return _asked("fulfils", found[0], image=found[1], source=drawn)
+        text, image = request
+        return _build_request("fulfils", text, image=image, source=candidate)
 
     def is_approval(self, review: str) -> bool:
         return not review.startswith("no, ")
 
     def redraw_request(self, messages: tuple[Message, ...], made: Candidate, review: str) -> tuple[Message, ...]:
+        """The objection as a request about the image, if it can be understood; else the messages as they are."""
         objection = review.removeprefix("no, ").rstrip(".")
         text = WORDINGS["correct"][0].format(image="image", objection=objection)
-        drawn = _last(made)
-        if drawn is not None and parse(text) is not None:
-            return (Message("user", (drawn, Text(text))),)
-        return messages
+        candidate = _last_image(made)
+        if candidate is None or parse(text) is None:
+            return messages
+        return (Message("user", (candidate, Text(text))),)
 
     async def pick(
         self, ask: AskModel, messages: tuple[Message, ...], made: Sequence[Candidate]
     ) -> tuple[int, list[Reply]]:
-        """Two at a time, the winner goes on."""
-        found = request(messages)
-        drawn = [image for one in made if (image := _last(one)) is not None]
+        """Compare two candidates at a time; the winner meets the next one. Return its index and the replies."""
+        request = find_request(messages)
+        images: list[Image] = []
+        for candidate in made:
+            image = _last_image(candidate)
+            if image is not None:
+                images.append(image)
         best = 0
-        said = list[Reply]()
-        if found is None or len(drawn) < len(made):
-            return best, said
-        for other in range(1, len(drawn)):
-            said.append(await ask(_asked("chosen", found[0], image=found[1], source=drawn[best], other=drawn[other])))
-            if said[-1].outcome == "failed":
+        replies: list[Reply] = []
+        if request is None or len(images) < len(made):
+            return best, replies
+        text, before = request
+        for other in range(1, len(images)):
+            reply = await ask(_build_request("chosen", text, image=before, source=images[best], other=images[other]))
+            replies.append(reply)
+            if reply.outcome == "failed":
                 break
-            if said[-1].text.strip().startswith("the second"):
+            if reply.text.strip().startswith("the second"):
                 best = other
-        return best, said
+        return best, replies
 
 
-def _last(made: Candidate) -> Image | None:
-    pictures = [part for part in made if isinstance(part, Image)]
-    if pictures:
-        return pictures[-1]
+def _last_image(candidate: Candidate) -> Image | None:
+    images = [part for part in candidate if isinstance(part, Image)]
+    if images:
+        return images[-1]
     return None
 
 
-def request(messages: tuple[Message, ...]) -> tuple[str, Image] | None:
-    """The last request in words that name no number, and the picture it is to be done to."""
-    text, images = understand(messages)
-    asked = parse(text)
-    if asked is None or asked.kind in QUESTIONS or asked.kind in UNQUOTED or set(asked.images) != {"image"}:
+def find_request(messages: tuple[Message, ...]) -> tuple[str, Image] | None:
+    """The last request, in words without image numbers, and the image it is about; None where it cannot be planned."""
+    text, images = read_request(messages)
+    request = parse(text)
+    if request is None or request.kind in QUESTIONS or request.kind in UNQUOTED or set(request.images) != {"image"}:
         return None
-    name = asked.images["image"]
+    name = request.images["image"]
     if name.startswith("Image #"):
         number = int(name.removeprefix("Image #"))
     else:
         number = max(images, default=0)
-    if number in images:
-        return (text.replace(name, "the table"), images[number])
-    return None
+    if number not in images:
+        return None
+    return text.replace(name, "the table"), images[number]
 
 
-def _asked(kind: str, done: str, **images: Image) -> tuple[Message, ...]:
-    numbers = {slot: number for number, slot in enumerate(images, start=1)}
-    text = wording(WORDINGS[kind][0], {"done": done}, {slot: f"Image #{number}" for slot, number in numbers.items()})
-    return _shown(text, dict(enumerate(images.values(), start=1)))
-
-
-def _shown(text: str, images: dict[int, Image]) -> tuple[Message, ...]:
-    """One message, each picture where it is first mentioned."""
+def _build_request(kind: str, quoted: str, **images: Image) -> tuple[Message, ...]:
+    """A request about images that quotes another one; each image is where the text first mentions it."""
+    names = {slot: f"Image #{number}" for number, slot in enumerate(images, start=1)}
+    rest = wording(WORDINGS[kind][0], {"done": quoted}, names)
+    by_name = {names[slot]: image for slot, image in images.items()}
     parts: list[Part] = []
-    rest = text
     while True:
-        places = {number: at for number in images if (at := rest.find(f"Image #{number}")) >= 0}
-        if not places:
+        mentioned = [name for name in by_name if name in rest]
+        if not mentioned:
             break
-        number = min(places, key=lambda one: places[one])
-        before, _, rest = rest.partition(f"Image #{number}")
-        parts += [Text(before), images[number]]
-    return (Message("user", tuple(part for part in (*parts, Text(rest)) if not isinstance(part, Text) or part.text)),)
+        name = min(mentioned, key=rest.index)
+        before, _, rest = rest.partition(name)
+        if before:
+            parts.append(Text(before))
+        parts.append(by_name[name])
+    if rest:
+        parts.append(Text(rest))
+    return (Message("user", tuple(parts)),)

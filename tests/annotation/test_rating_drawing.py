@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as some
 
-from weft.judge_eval.annotation import people
-from weft.judge_eval.annotation.drawing import assigned, drawn, mixed
+from weft.judge_eval.annotation import collect_scores
+from weft.judge_eval.annotation.assignment import assign_items, draw_items, mix_in_checks
 from weft.store.annotations import Annotation
 from weft.types import Verdict
 
@@ -19,8 +19,8 @@ def test_every_question_has_its_raters_and_nobody_has_more_than_one_more(
     items: list[str], raters: list[str], each: int, seed: int
 ):
     each = min(each, len(raters))
-    made = assigned(items, raters, each, seed)
-    assert list(made) == raters and made == assigned(items, raters, each, seed)
+    made = assign_items(items, raters, each, seed)
+    assert list(made) == raters and made == assign_items(items, raters, each, seed)
     count = Counter(item for mine in made.values() for item in mine)
     assert count == Counter(dict.fromkeys(items, each)), "each question goes to so many"
     assert all(len(set(mine)) == len(mine) for mine in made.values()), "to nobody twice"
@@ -29,7 +29,7 @@ def test_every_question_has_its_raters_and_nobody_has_more_than_one_more(
 
 
 def test_those_who_rate_together_change():
-    made = assigned([str(number) for number in range(60)], ["a", "b", "c", "d"], 2, 0)
+    made = assign_items([str(number) for number in range(60)], ["a", "b", "c", "d"], 2, 0)
     pairs = Counter(frozenset(name for name in made if item in made[name]) for item in map(str, range(60)))
     assert len(pairs) == 6 and max(pairs.values()) - min(pairs.values()) <= 2
     assert made["a"] != [item for item in made["b"] if item in made["a"]], "everybody has an order of their own"
@@ -39,9 +39,9 @@ def test_those_who_rate_together_change():
     some.dictionaries(some.integers(0, 999).map(str), some.sampled_from("abcdefgh"), max_size=80), some.integers(1, 40)
 )
 def test_a_sample_is_of_as_many_dialogues_as_can_be(items: dict[str, str], count: int):
-    made = drawn(items, count, 3)
-    assert made == drawn(dict(reversed(items.items())), count, 3), "whatever the order of the data"
-    assert len(made) == len(set(made)) == min(count, len(items)) and made == drawn(items, len(items), 3)[:count]
+    made = draw_items(items, count, 3)
+    assert made == draw_items(dict(reversed(items.items())), count, 3), "whatever the order of the data"
+    assert len(made) == len(set(made)) == min(count, len(items)) and made == draw_items(items, len(items), 3)[:count]
     held = Counter(items[item] for item in made)
     left = Counter(items[item] for item in items if item not in made)
     assert all(held[name] >= max(held.values()) - 1 for name in left), (
@@ -51,7 +51,7 @@ def test_a_sample_is_of_as_many_dialogues_as_can_be(items: dict[str, str], count
 
 @given(questions, some.lists(some.integers(20_000, 30_000).map(str), max_size=8, unique=True))
 def test_known_answers_stand_among_the_others_and_not_first(items: list[str], known: list[str]):
-    made = mixed(items, known, "ann", 0)
+    made = mix_in_checks(items, known, "ann", 0)
     assert sorted(made) == sorted([*items, *known]) and (not items or made[0] in items)
 
 
@@ -70,7 +70,7 @@ def test_people_by_sample_turn_and_metric():
         rating("cem", 1.0, 1.0, attention=True),
         rating("dan", None, 1.0),
     ]
-    found = people(some_ratings)
+    found = collect_scores(some_ratings)
     assert list(found) == [("s", 0, "m")] and list(found["s", 0, "m"]) == ["ann", "bob"]
     assert found["s", 0, "m"]["ann"] == 0.5, "the later of two counts"
     assert abs(found["s", 0, "m"]["bob"] - 0.4) < 1e-9, "two questions about one thing are their mean"

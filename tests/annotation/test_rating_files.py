@@ -16,11 +16,11 @@ import pytest
 
 from waiting import HANGS
 from weft.errors import UserError
-from weft.judge_eval.annotation import label_studio, people
+from weft.judge_eval.annotation import collect_scores, label_studio
 from weft.judge_eval.annotation.exchange import KnownItems, import_annotations, read_csv
-from weft.judge_eval.annotation.form import answer_of
+from weft.judge_eval.annotation.form import parse_answer
 from weft.judge_eval.annotation.questions import StudySource
-from weft.judge_eval.annotation.status import describe_progress, progress
+from weft.judge_eval.annotation.status import describe_progress, measure_progress
 from weft.judge_eval.annotation.study import AnnotationItem, annotation_of, begin_study, items_of, study_settings
 from weft.report.annotations import format_csv
 from weft.report.export import export_run
@@ -36,9 +36,9 @@ from weft.store.recover import check_journal
 def some_answer(item: AnnotationItem, wish: int) -> dict[str, Any]:
     given: dict[str, str] = {}
     for at, field in enumerate(item.form.fields):
-        words = f"=1+1 because {wish}" if field.is_words else "0"
-        given[f"f{at}"] = words if field.is_words or field.kind == "number" else str((wish + at) % len(field.options))
-    return answer_of(item.form, given)
+        words = f"=1+1 because {wish}" if field.is_text else "0"
+        given[f"f{at}"] = words if field.is_text or field.kind == "number" else str((wish + at) % len(field.options))
+    return parse_answer(item.form, given)
 
 
 @pytest.fixture
@@ -95,12 +95,15 @@ def test_a_table_goes_out_and_comes_back_the_same(
     (tmp_path / "out.csv").write_text(format_csv(mine), newline="")
     taken = brought(other, source, tmp_path / "out.csv")
     assert (taken.found, taken.new, taken.changed) == (len(mine), len(mine), 0) and said(other, source.run.id) == mine
-    assert people(said(other, source.run.id)) == people(mine)
+    assert collect_scores(said(other, source.run.id)) == collect_scores(mine)
     again = brought(other, source, tmp_path / "out.csv")
     assert (again.new, again.changed) == (0, 0) and said(other, source.run.id) == mine, "twice is once"
     ratings = [Annotations(home / "journal.sqlite", readonly=True) for home in (copied, other)]
     passed = [
-        [(one.rater, one.passed, one.known) for one in progress(some.studies(source.run.id)[0], mine)]
+        [
+            (one.annotator, one.checks_passed, one.checks_answered)
+            for one in measure_progress(some.studies(source.run.id)[0], mine)
+        ]
         for some in ratings
     ]
     assert sorted(passed[0]) == sorted(passed[1]), "questions with known answers are known there as well"
@@ -181,33 +184,33 @@ def test_what_label_studio_exports_itself_is_read(copied: Path, sources: dict[st
     assert {one.verdicts[0].value for one in found if one.annotator == "labeller-4"} == {0.0}
     tasks[2]["annotations"][0]["result"][0]["value"]["choices"] = ["11"]
     (tmp_path / "wrong.json").write_text(json.dumps(tasks))
-    with pytest.raises(UserError, match=r"task 3, annotation 1: '11' is no choice"):
+    with pytest.raises(UserError, match=r"task 3, annotation 1: '11' is not a choice"):
         brought(copied, source, tmp_path / "wrong.json")
 
 
 def test_a_table_made_elsewhere_needs_five_columns(copied: Path, sources: dict[str, StudySource], tmp_path: Path):
     source = sources["weave"]
-    places = [one.question for one in source.asked if one.question.metrics == ("key_point",)][:3]
+    places = [one.question for one in source.questions if one.question.metrics == ("key_point",)][:3]
     lines = [
         f"{one.turn_ref.sample},{one.turn_ref.turn + 1},key_point,ann,{number + 2.5}"
         for number, one in enumerate(places)
     ]
-    (tmp_path / "in.csv").write_text("\n".join(["Sample,Turn,Metric,Rater,Score", *lines]))
+    (tmp_path / "in.csv").write_text("\n".join(["Sample,Turn,Metric,Annotator,Score", *lines]))
     taken = brought(copied, source, tmp_path / "in.csv")
     assert (taken.new, taken.changed) == (3, 0) and brought(copied, source, tmp_path / "in.csv").new == 0
-    found = people(said(copied, source.run.id))
+    found = collect_scores(said(copied, source.run.id))
     assert [found[one.turn_ref.sample, one.turn_ref.turn, "key_point"] for one in places] == [
         {"ann": 0.25},
         {"ann": 0.35},
         {"ann": 0.45},
     ]
     (tmp_path / "in.csv").write_text(
-        "\n".join(["sample,turn,metric,rater,value", *(line.rpartition(",")[0] + ",1" for line in lines)])
+        "\n".join(["sample,turn,metric,annotator,value", *(line.rpartition(",")[0] + ",1" for line in lines)])
     )
     assert brought(copied, source, tmp_path / "in.csv").changed == 3
     assert (
         describe_progress(Study("s", "r", 0.0, {"imported": True}), said(copied, source.run.id))[0]
-        == "s: read in from a file"
+        == "s: imported from a file"
     )
 
 
@@ -216,27 +219,27 @@ def test_a_table_made_elsewhere_needs_five_columns(copied: Path, sources: dict[s
     [
         ("nobody,{turn},key_point,ann,5", "sample 'nobody' has no question"),
         ("{sample},99,key_point,ann,5", "no question about turn '99'"),
-        ("{sample},{turn},beauty,ann,5", "metric 'beauty' is no metric"),
-        ("{sample},{turn},key_point,ann,11", "score 11 is not on the scale of key_point, which goes from 0 to 10"),
+        ("{sample},{turn},beauty,ann,5", "has no metric 'beauty'"),
+        ("{sample},{turn},key_point,ann,11", "score 11 is not on the scale of key_point, from 0 to 10"),
         ("{sample},{turn},key_point,ann,-1", "score -1 is not on the scale"),
-        ("{sample},{turn},key_point,ann,good", "score 'good' is no number"),
-        ("{sample},{turn},key_point,ann,nan", "score 'nan' is no number"),
+        ("{sample},{turn},key_point,ann,good", "score 'good' is not a number"),
+        ("{sample},{turn},key_point,ann,nan", "score 'nan' is not a number"),
         ("{sample},{turn},key_point,ann,", "neither value nor score"),
-        ("{sample},{turn},key_point,,5", "it has no rater"),
-        ("{sample},{turn},key_point", "not as many cells"),
-        ("{sample},{turn},key_point,bob,5", "bob has rated key_point"),
+        ("{sample},{turn},key_point,,5", "it has no annotator"),
+        ("{sample},{turn},key_point", "the number of cells is not the number of columns"),
+        ("{sample},{turn},key_point,bob,5", "bob has annotated key_point"),
     ],
 )
 def test_nothing_of_a_wrong_table_is_taken_and_its_line_is_told(
     cells: str, why: str, copied: Path, sources: dict[str, StudySource], tmp_path: Path
 ):
     source = sources["weave"]
-    first, second = [one.question.turn_ref for one in source.asked if one.question.metrics == ("key_point",)][:2]
+    first, second = [one.question.turn_ref for one in source.questions if one.question.metrics == ("key_point",)][:2]
     good = f"{first.sample},{first.turn + 1},key_point,bob,5"
     same = cells.format(
         sample=first.sample if "bob" in cells else second.sample, turn=(first if "bob" in cells else second).turn + 1
     )
-    (tmp_path / "in.csv").write_text(f"sample,turn,metric,rater,score\n{good}\n{same}\n")
+    (tmp_path / "in.csv").write_text(f"sample,turn,metric,annotator,score\n{good}\n{same}\n")
     with pytest.raises(UserError) as wrong:
         brought(copied, source, tmp_path / "in.csv")
     assert f"in.csv: line 3: {''}" in str(wrong.value) and why in str(wrong.value)
@@ -250,7 +253,7 @@ def test_ratings_of_another_run_are_refused(copied: Path, sources: dict[str, Stu
     with pytest.raises(UserError, match="line 2: it is of the run rover-ig"):
         brought(copied, sources["weave"], tmp_path / "in.csv")
     (tmp_path / "in.csv").write_text(text.replace(sources["rover-ig"].run.id, sources["weave"].run.id), newline="")
-    with pytest.raises(UserError, match="is it another run's"):
+    with pytest.raises(UserError, match="is it of another run"):
         brought(copied, sources["weave"], tmp_path / "in.csv")
 
 
@@ -270,7 +273,7 @@ def test_merging_brings_what_people_said_and_the_later_of_two_counts(
     assert made.annotations == 18 and made.new_annotations == 18, "all are later than those here"
     assert said(copied, source.run.id) == later and merge_journal(copied, other).new_annotations == 0
     assert [one.id for one in Annotations(copied / "journal.sqlite").studies(source.run.id)] == [study.id]
-    assert all(Blobs(copied / "blobs").path(digest).is_file() for digest in study.settings["pictures"])
+    assert all(Blobs(copied / "blobs").path(digest).is_file() for digest in study.settings["images"])
     empty = tmp_path / "empty"
     merge_journal(empty, other)
     assert said(empty, source.run.id) == later, "with the run, into a home that had nothing"
@@ -313,7 +316,7 @@ def test_shrinking_keeps_what_people_said_and_the_pictures_that_they_see(copied:
     source = sources["weave"]
     study = rate(copied, source)
     blobs, before = Blobs(copied / "blobs"), said(copied, source.run.id)
-    needed = {blobs.path(digest) for digest in study.settings["pictures"]}
+    needed = {blobs.path(digest) for digest in study.settings["images"]}
     db = sqlite3.connect(copied / "journal.sqlite")
     for table in ("calls", "replies", "verdicts"):
         db.execute(f"DELETE FROM {table}")
@@ -329,16 +332,16 @@ def test_an_export_has_what_people_said(copied: Path, sources: dict[str, StudySo
     source = sources["imug"]
     run = load_run(Journal(copied / "journal.sqlite", readonly=True), source.run.id)
     assert (
-        "ratings" not in export_run(run, copied, tmp_path / "before")
-        and not (tmp_path / "before" / "ratings.csv").exists()
+        "annotations" not in export_run(run, copied, tmp_path / "before")
+        and not (tmp_path / "before" / "annotations.csv").exists()
     )
     rate(copied, source)
     counts = export_run(run, copied, tmp_path / "after")
-    assert counts["ratings"] == len(said(copied, source.run.id))
-    assert (tmp_path / "after" / "ratings.csv").read_text() == format_csv(
+    assert counts["annotations"] == len(said(copied, source.run.id))
+    assert (tmp_path / "after" / "annotations.csv").read_text() == format_csv(
         Annotations(copied / "journal.sqlite", readonly=True).find(source.run.id)
     )
-    assert "ratings.csv" in json.loads((tmp_path / "after" / "manifest.json").read_text())["files"]
+    assert "annotations.csv" in json.loads((tmp_path / "after" / "manifest.json").read_text())["files"]
 
 
 # the command
@@ -362,20 +365,20 @@ def test_the_command_tells_how_far_everybody_is_and_whom_to_doubt(
     ratings, blobs = Annotations(copied / "journal.sqlite"), Blobs(copied / "blobs")
     items = items_of(source, study, blobs)
     for name in study.settings["orders"]["ann"]:
-        if items[name].known:
-            best = answer_of(
+        if items[name].is_attention_check:
+            best = parse_answer(
                 items[name].form,
                 {f"f{at}": str(len(field.options) - 1) for at, field in enumerate(items[name].form.fields)},
             )
             ratings.add(annotation_of(source, study.id, items[name], "ann", best, seconds=2.0))
     ratings.close()
     status = weft(copied, "rate", run, "--status").stdout
-    assert "20 questions for 2 raters, seed 0, 2 attention questions besides" in status
+    assert "20 questions for 2 annotators, seed 0, 2 attention checks in addition" in status
     assert [line.split() for line in status.splitlines()[2:4]] == [
         ["ann", "2", "of", "22", "0", "of", "2", "2.0"],
         ["bob", "0", "of", "22", "-", "-"],
     ]
-    assert "warning: ann got 2 of 2 attention questions wrong" in status
+    assert "warning: ann failed 2 of 2 attention checks" in status
     done = weft(copied, "rate", run, "--export", str(tmp_path / "r.csv"))
     assert done.returncode == 0 and "2 annotations by 1 annotator" in done.stdout
     assert "2 annotations, 0 new here" in weft(copied, "rate", run, "--import", str(tmp_path / "r.csv")).stdout
@@ -406,4 +409,4 @@ def test_the_page_of_a_run_says_how_many_people_rated_it(copied: Path, sources: 
     assert "by 2 people" not in build_numbers(library.contents((source.run.id,)), [], "", "")
     rate(copied, source)
     assert library.stamp((source.run.id,)) != before
-    assert "40 by 2 people" in build_numbers(library.contents((source.run.id,)), [], "", "")
+    assert "40 by 2 annotators" in build_numbers(library.contents((source.run.id,)), [], "", "")

@@ -13,16 +13,24 @@ from conftest import BENCHMARKS  # type: ignore[attr-defined]
 from weft.calls.structured_output import UnusableReply
 from weft.errors import UserError
 from weft.judge_eval.annotation import attention
-from weft.judge_eval.annotation.form import Field, MissingAnswer, answer_of, chosen, form_of, lowest, nested
+from weft.judge_eval.annotation.form import (
+    Field,
+    MissingAnswer,
+    build_answer,
+    build_form,
+    form_value,
+    lowest_values,
+    parse_answer,
+)
 from weft.judge_eval.annotation.page import PagePosition, question_page
 from weft.judge_eval.annotation.questions import StudySource, open_study_source
 from weft.judge_eval.annotation.study import (
     annotation_of,
     begin_study,
-    id_of,
-    item_of,
+    check_item,
     items_of,
-    known_item,
+    question_item,
+    study_id,
     study_settings,
     verdicts_of,
 )
@@ -32,7 +40,7 @@ from weft.types import Image, Question
 
 
 def sent(field: Field, at: int, *, best: bool) -> dict[str, str]:
-    if field.is_words:
+    if field.is_text:
         return {}
     if field.kind == "number":
         return {f"f{at}": "0"}
@@ -43,22 +51,22 @@ def sent(field: Field, at: int, *, best: bool) -> dict[str, str]:
 def test_every_question_has_a_form_whose_answer_is_read_as_a_judges_is(benchmark: str, sources: dict[str, StudySource]):
     source = sources[benchmark]
     seen: set[tuple[str, ...]] = set()
-    for asked in source.asked:
-        item = item_of(asked)
+    for asked in source.questions:
+        item = question_item(asked)
         seen.add(asked.question.metrics)
         given = {
             name: value
             for at, field in enumerate(item.form.fields)
             for name, value in sent(field, at, best=True).items()
         }
-        answer = answer_of(item.form, given)
+        answer = parse_answer(item.form, given)
         said = verdicts_of(source, item, answer)
         assert tuple(one.metric for one in said) == asked.question.metrics and all(one.by == "person" for one in said)
         assert (benchmark == "imug" and "choice" in asked.question.metrics) or all(one.value == 1.0 for one in said)
-        again = {f"f{at}": chosen(field, answer)[0] for at, field in enumerate(item.form.fields)}
-        assert answer_of(item.form, again) == answer, "what was chosen is shown again as it was"
+        again = {f"f{at}": form_value(field, answer)[0] for at, field in enumerate(item.form.fields)}
+        assert parse_answer(item.form, again) == answer, "what was form_value is shown again as it was"
         with pytest.raises(MissingAnswer):
-            answer_of(item.form, {})
+            parse_answer(item.form, {})
     due = {metric for metrics in seen for metric in metrics}
     judged = {one.metric for one in source.run.verdicts if one.by == "judge"} - set(source.benchmark.derived_metrics)
     assert judged <= due, "whatever the judge was asked, people are asked"
@@ -90,7 +98,7 @@ def test_pages_name_neither_model_judge_nor_run(benchmark: str, sources: dict[st
 
 
 def test_scales_choices_groups_and_words():
-    weave = form_of(
+    weave = build_form(
         {
             "type": "object",
             "properties": {"reasoning": {"type": "string"}, "score": {"type": "number", "minimum": 0, "maximum": 10}},
@@ -98,18 +106,18 @@ def test_scales_choices_groups_and_words():
     )
     assert (
         [field.kind for field in weave.fields] == ["scale", "text"]
-        and weave.fields[0].halves
+        and weave.fields[0].has_halves
         and len(weave.fields[0].options) == 11
     )
-    assert answer_of(weave, {"f0": "7", "h0": "1"}) == {"score": 7.5, "reasoning": ""}
-    assert chosen(weave.fields[0], {"score": 7.5}) == ("7", True) and chosen(weave.fields[0], {"score": 7}) == (
+    assert parse_answer(weave, {"f0": "7", "h0": "1"}) == {"score": 7.5, "reasoning": ""}
+    assert form_value(weave.fields[0], {"score": 7.5}) == ("7", True) and form_value(weave.fields[0], {"score": 7}) == (
         "7",
         False,
     )
     with pytest.raises(MissingAnswer, match="10.5 is more than 10"):
-        answer_of(weave, {"f0": "10", "h0": "1"})
-    with pytest.raises(MissingAnswer, match="no choice"):
-        answer_of(weave, {"f0": "11"})
+        parse_answer(weave, {"f0": "10", "h0": "1"})
+    with pytest.raises(MissingAnswer, match="not a choice"):
+        parse_answer(weave, {"f0": "11"})
     entry = {
         "type": "object",
         "properties": {
@@ -117,21 +125,21 @@ def test_scales_choices_groups_and_words():
             "score": {"type": "integer", "minimum": 0, "maximum": 5},
         },
     }
-    points = form_of(
+    points = build_form(
         {"type": "object", "properties": {"results": {"type": "array", "items": entry}}}, ["a star", "a ring"]
     )
     assert [field.group for field in points.fields] == ["point 1: a star", "point 2: a ring"]
-    found = answer_of(points, {"f0": "5", "f1": "0"})
+    found = parse_answer(points, {"f0": "5", "f1": "0"})
     assert found == {"results": [{"point_id": 1, "score": 5}, {"point_id": 2, "score": 0}]}
-    fine = form_of({"type": "object", "properties": {"share": {"type": "number", "minimum": 0, "maximum": 1}}})
-    assert fine.fields[0].options[3] == 0.3 and not fine.fields[0].halves
-    many = form_of({"type": "object", "properties": {"steps": {"type": "integer", "minimum": 0, "maximum": 99}}})
-    assert many.fields[0].kind == "number" and answer_of(many, {"f0": "42"}) == {"steps": 42}
+    fine = build_form({"type": "object", "properties": {"share": {"type": "number", "minimum": 0, "maximum": 1}}})
+    assert fine.fields[0].options[3] == 0.3 and not fine.fields[0].has_halves
+    many = build_form({"type": "object", "properties": {"steps": {"type": "integer", "minimum": 0, "maximum": 99}}})
+    assert many.fields[0].kind == "number" and parse_answer(many, {"f0": "42"}) == {"steps": 42}
     for wrong in ("100", "-1", "4.5", "x"):
         with pytest.raises(MissingAnswer):
-            answer_of(many, {"f0": wrong})
+            parse_answer(many, {"f0": wrong})
     with pytest.raises(UserError, match="no form"):
-        form_of(
+        build_form(
             {
                 "type": "object",
                 "properties": {
@@ -140,11 +148,11 @@ def test_scales_choices_groups_and_words():
             }
         )
     with pytest.raises(UserError, match="nothing to choose"):
-        form_of({"type": "object", "properties": {"why": {"type": "string"}}})
+        build_form({"type": "object", "properties": {"why": {"type": "string"}}})
 
 
 def test_an_answer_that_no_judge_could_give_is_none(sources: dict[str, StudySource]):
-    item = next(item_of(one) for one in sources["weave"].asked if one.question.metrics == ("image_quality",))
+    item = next(question_item(one) for one in sources["weave"].questions if one.question.metrics == ("image_quality",))
     for answer in ({"score": 11, "reasoning": ""}, {"reasoning": ""}, {"score": 7.5, "reasoning": ""}):
         with pytest.raises(UnusableReply):
             verdicts_of(sources["weave"], item, answer)
@@ -162,19 +170,25 @@ def test_a_grey_picture_stands_for_the_one_to_judge_where_that_is_surely_bad(
 ):
     blobs = Blobs(house / "blobs")
     for source in sources.values():
-        for asked in source.asked:
-            question, line = attention.shown(asked, blobs)
-            known = attention.known_of(asked)
+        for asked in source.questions:
+            question, line = attention.build_check_question(asked, blobs)
+            known = attention.build_check(asked)
             assert (known.most is None) == bool(line) and known.of == asked.item
             before, after = pictures(asked.question), pictures(question)
             if not line:
-                assert not {image.digest for image in after} & asked.made, "the picture to judge is not to be seen"
+                assert not {image.digest for image in after} & asked.reply_images, (
+                    "the picture to judge is not to be seen"
+                )
                 (grey,) = [new for old, new in zip(before, after, strict=True) if old != new]
                 with blobs.decode_within_memory(grey) as picture:
                     assert len(picture.getcolors() or ()) == 1 and picture.size == (grey.width, grey.height)
             else:
                 assert line.startswith("For this one choose") and question == asked.question
-    blind = {asked.question.metrics[0] for asked in sources["weave"].asked if not attention.shown(asked, blobs)[1]}
+    blind = {
+        asked.question.metrics[0]
+        for asked in sources["weave"].questions
+        if not attention.build_check_question(asked, blobs)[1]
+    }
     assert blind == {"key_point", "visual_consistency"}, (
         "a grey picture may be well made: image quality is no such question"
     )
@@ -183,20 +197,20 @@ def test_a_grey_picture_stands_for_the_one_to_judge_where_that_is_surely_bad(
 def test_a_known_answer_is_passed_or_failed_without_the_dataset(sources: dict[str, StudySource], house: Path):
     blobs = Blobs(house / "blobs")
     for source in sources.values():
-        for asked in source.asked[:12]:
-            item, known = known_item(asked, blobs), attention.known_of(asked)
-            kept = attention.read(
-                msgspec.json.decode(msgspec.json.encode({"known": {item.id: attention.kept(known)}}))
+        for asked in source.questions[:12]:
+            item, known = check_item(asked, blobs), attention.build_check(asked)
+            kept = attention.decode_checks(
+                msgspec.json.decode(msgspec.json.encode({"known": {item.id: attention.encode_check(known)}}))
             )[item.id]
-            words = [(field.path, "") for field in item.form.fields if field.is_words]
-            low = nested([*item.form.fixed, *lowest(item.form), *words], item.form.lists)
+            words = [(field.path, "") for field in item.form.fields if field.is_text]
+            low = build_answer([*item.form.fixed, *lowest_values(item.form), *words], item.form.lists)
             assert kept.passed(annotation_of(source, "s", item, "ann", low))
             given = {
                 name: value
                 for at, field in enumerate(item.form.fields)
                 for name, value in sent(field, at, best=True).items()
             }
-            best = answer_of(item.form, given)
+            best = parse_answer(item.form, given)
             if best != low:
                 assert not kept.passed(annotation_of(source, "s", item, "ann", best))
 
@@ -212,14 +226,14 @@ def test_the_same_settings_are_the_same_study_and_others_are_another(sources: di
     assert first == again and not newer
     orders = first.settings["orders"]
     assert len(first.settings["known"]) == 1 and sum(map(len, orders.values())) == 12 * 2 + 3
-    assert set(first.settings["pictures"]) <= {path.name for path in (house / "blobs").glob("??/*")}
+    assert set(first.settings["images"]) <= {path.name for path in (house / "blobs").glob("??/*")}
     others = [
         study_settings("ann,bob,cem", 12),
         study_settings("ann,bob,cem", 13, each=2),
         study_settings("ann,bob,cem", 12, 1, 2),
         study_settings("ann,bob,dan", 12, each=2),
     ]
-    assert len({id_of(source, one) for one in others} | {first.id}) == 5
+    assert len({study_id(source, one) for one in others} | {first.id}) == 5
     assert begin_study(source, study_settings("1", 4), ratings, blobs)[0].settings["known"] == {}, (
         "few questions have none"
     )
@@ -230,11 +244,11 @@ def test_the_same_settings_are_the_same_study_and_others_are_another(sources: di
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"raters": "0"},
-        {"raters": "ann,ann"},
-        {"raters": "ann,,bob"},
-        {"raters": "a" * 41},
-        {"raters": "2", "each": 3},
+        {"annotators": "0"},
+        {"annotators": "ann,ann"},
+        {"annotators": "ann,,bob"},
+        {"annotators": "a" * 41},
+        {"annotators": "2", "each": 3},
         {"share": 0.9},
     ],
 )
@@ -248,12 +262,12 @@ def test_released_questions_are_not_asked_and_repeats_are_one(toy: Path, tmp_pat
     once = weft.evaluate("weave", judge="constant/5", **ways)
     often = weft.evaluate("weave", judge="constant/5", judge_repeats=3, **ways)
     found = [asyncio.run(open_study_source(run.id, tmp_path / "home")) for run in (once, often)]
-    assert [one.item for one in found[0].asked] == [one.item for one in found[1].asked]
+    assert [one.item for one in found[0].questions] == [one.item for one in found[1].questions]
     empty = tmp_path / "nothing"
     empty.mkdir()
     official = weft.evaluate("weave", judge="constant/5", **{**ways, "model": f"folder/{empty}"}, official=True)
     assert any(one.merged_from or one.variant_reading for one in official.verdicts), (
         "the scripts' judge was asked about outputs that are not there"
     )
-    with pytest.raises(UserError, match="nothing to rate"):
+    with pytest.raises(UserError, match="nothing to annotate"):
         asyncio.run(open_study_source(official.id, tmp_path / "home"))

@@ -80,13 +80,13 @@ def back(page: Any, item: str) -> None:
 
 
 def choose(page: Any, wish: int, said: dict[str, float]) -> None:
-    """Answer a question by mouse or finger, and remember what was chosen."""
+    """Answer a question by mouse or finger, and remember what was form_value."""
     item = page.locator("input[name=item]").input_value()
     options = page.locator(".field input[type=radio]")
     option = options.nth(wish % options.count())
     said[item] = float(option.get_attribute("data-value"))
     option.click()
-    page.get_by_role("button", name="Save and go on").click()
+    page.get_by_role("button", name="Save and continue").click()
     left(page, item)
 
 
@@ -180,7 +180,7 @@ def test_keys_of_a_form_with_many_fields_and_undo(house: Path, sources: dict[str
         item = page.locator("input[name=item]").input_value()
         page.keyboard.press("3")
         page.keyboard.press("Enter")
-        assert page.locator(".count").inner_text() == here, "what is not chosen yet is missing"
+        assert page.locator(".count").inner_text() == here, "what is not form_value yet is missing"
         for digit in range(1, many):  # the first that is missing has the focus now
             page.keyboard.press(str(digit % 6))
             page.keyboard.press("Tab" if digit % 2 else "ArrowDown")
@@ -190,8 +190,8 @@ def test_keys_of_a_form_with_many_fields_and_undo(house: Path, sources: dict[str
         left(page, item)
         page.keyboard.press("u")
         back(page, item)
-        chosen = [one.get_attribute("data-value") for one in page.locator(".field input:checked").all()]
-        assert chosen == ["3", *(str(digit % 6) for digit in range(1, many))], "what was chosen is there again"
+        form_value = [one.get_attribute("data-value") for one in page.locator(".field input:checked").all()]
+        assert form_value == ["3", *(str(digit % 6) for digit in range(1, many))], "what was form_value is there again"
         assert page.locator(".group").last.locator("textarea").input_value() == "u5? why not"
         page.locator(".field input").first.focus()
         page.keyboard.press("ArrowRight")
@@ -207,7 +207,7 @@ def test_keys_of_a_form_with_many_fields_and_undo(house: Path, sources: dict[str
         assert page.locator("#large").is_visible() and page.url.startswith(desk.links["ann"])
         page.keyboard.press("Escape")
         assert not page.locator("#large").is_visible() and watch.wrong == []
-    (rating,) = [one for one in desk.ratings.of(desk.study.run, desk.study.id, "ann") if one.item == item]
+    (rating,) = [one for one in desk.ratings.find(desk.study.run, desk.study.id, "ann") if one.item == item]
     scores = [entry["score"] for entry in rating.answer["evaluation_results"]]
     assert (
         scores == [0, *(digit % 6 for digit in range(1, many))]
@@ -225,10 +225,10 @@ def test_every_benchmarks_form_can_be_sent_without_a_script(
     for number in range(due):
         status, text = request(link)
         assert status == 200 and f"{number + 1} of {due}" in text
-        assert request(link, "POST", data={**fields_of(text)})[0] == 422, "nothing was chosen, and nothing is saved"
+        assert request(link, "POST", data={**fields_of(text)})[0] == 422, "nothing was form_value, and nothing is saved"
         assert request(link, "POST", data=filled(text))[0] == 303
     assert "Thank you" in request(link)[1]
-    found: list[Annotation] = desk.ratings.of(desk.study.run, desk.study.id)
+    found: list[Annotation] = desk.ratings.find(desk.study.run, desk.study.id)
     assert len(found) == due and sum(one.is_attention_check for one in found) == len(desk.study.settings["known"]) > 0
 
 
@@ -257,9 +257,9 @@ def test_a_link_is_its_raters_alone_and_a_wrong_one_is_nothing(
     text = request(ann)[1]
     assert "bob" not in text and "token-of-bob" not in text
     assert request(ann, "POST", data={**filled(text), "item": others[0]})[0] == 303
-    assert desk.ratings.of(desk.study.run, desk.study.id) == [], "another's question is not mine to answer"
+    assert desk.ratings.find(desk.study.run, desk.study.id) == [], "another's question is not mine to answer"
     assert request(ann, "POST", data={**filled(text), "item": mine[3]})[0] == 303
-    assert desk.ratings.of(desk.study.run, desk.study.id) == [], "nor is one that was not shown yet"
+    assert desk.ratings.find(desk.study.run, desk.study.id) == [], "nor is one that was not shown yet"
     items = items_of(desk.source, desk.study, Blobs(house / "blobs"))
     only = {image.digest for one in others for image in items[one].images} - {
         image.digest for one in mine for image in items[one].images
@@ -288,9 +288,9 @@ def test_what_another_site_sends_is_refused_and_the_host_must_be_this_machine(
     ):
         assert request(link, "POST", data=sent, headers=headers)[0] == 403, headers
     assert request(link, headers={"Host": "evil.example"})[0] == 403
-    assert desk.ratings.of(desk.study.run, desk.study.id) == []
+    assert desk.ratings.find(desk.study.run, desk.study.id) == []
     assert request(link, "POST", data=sent, headers={"Origin": here, "Sec-Fetch-Site": "same-origin"})[0] == 303
-    assert len(desk.ratings.of(desk.study.run, desk.study.id)) == 1
+    assert len(desk.ratings.find(desk.study.run, desk.study.id)) == 1
 
 
 def test_pages_allow_nothing_from_elsewhere_and_take_no_text_for_markup(tmp_path: Path, serving: Serving):

@@ -201,7 +201,7 @@ def test_a_missing_picture_is_asked_for_again_twice_and_that_is_kept(data: Path,
     assert len(turns["logic_math_3"].reply.keys) == 1
     # what is shown is what was sent for it
     assert turns["science_temporal_1"].messages_json.count("make the picture this time") == 1
-    assert "2 of 4 replies were asked for more than once" in "\n".join(run.summary().lines)
+    assert "2 of 4 replies were requested more than once" in "\n".join(run.summary().lines)
     assert found(run)["culture_imaginative_1"] == {
         "reasoning_process": 0.75,  # what it thought is there, and is judged
         "reasoning_visual": 0.0,

@@ -315,4 +315,4 @@ def test_a_picture_that_no_jpeg_can_hold_costs_its_question_alone(tmp_path: Path
     Pil.new("RGB", (66_000, 2)).save(folder / "imgs" / "toy_3.png")
     run = scored(tmp_path, provider, folder, prompts=f"official:{checkout}")
     reasons = {one.reason for one in run.verdicts if one.value is None}
-    assert len(reasons) == 1 and "cannot be made a JPEG" in reasons.pop()
+    assert len(reasons) == 1 and "cannot be encoded as JPEG" in reasons.pop()

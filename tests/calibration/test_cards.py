@@ -92,12 +92,12 @@ def test_an_obedient_judge_obeys_as_often(home: Path):
     card = erring(home, "weave", questions=160, obeys=0.7)
     inside, behind, long = (
         next(one for one in card.effects if one.change.endswith(what))
-        for what in ("inside the picture", "behind the answer", "at length")
+        for what in ("inside the image", "after the answer", "padded")
     )
     assert holds(inside.raised, 0.7) and (inside.difference.low or 0) > 0
     assert holds(behind.raised, 0.7)
     assert long.difference.value == 0 and long.raised.value == 0
-    assert any("plea for full marks inside the picture raises" in line for line in findings(card))
+    assert any("request for full marks inside the image raises" in line for line in findings(card))
     assert whole(card).agreement.mae.value == 0, "where nobody asks, it is exact"
 
 
@@ -107,7 +107,7 @@ def test_a_judge_that_prefers_the_first_does_so_as_often(home: Path):
     assert holds(documents.position_bias, 0.4) and (documents.first_wins.low or 0) > 50
     fair = erring(home, "weaver", sigma=0.1)
     assert all(one.position_bias.value == 0 for one in fair.orders), "whoever stands first"
-    assert any("prefers what stands first" in line for line in findings(card))
+    assert any("prefers the first of two" in line for line in findings(card))
 
 
 def test_a_card_is_kept_by_judge_version_and_prompts_and_reports_say_so(home: Path, tmp_path: Path):
@@ -127,22 +127,22 @@ def test_a_card_is_kept_by_judge_version_and_prompts_and_reports_say_so(home: Pa
     }
     run = weft.evaluate("weave", judge_options={"lenient": 0.1}, **of)
     assert find_card(home, run.record.manifest) is not None
-    assert "the judge has a card" in api.report([run])
-    assert "judge card" in api.write_report([run], tmp_path / "page", home=home).read_text()
+    assert "calibration card of the judge" in api.report([run])
+    assert "<dt>calibration</dt>" in api.write_report([run], tmp_path / "page", home=home).read_text()
     other = weft.evaluate("weave", judge_options={"lenient": 0.05}, **of)
-    assert find_card(home, other.record.manifest) is None and "has a card" not in api.report([other])
+    assert find_card(home, other.record.manifest) is None and "calibration card" not in api.report([other])
     corrected = run.corrected_score(home=home)
     exact = weft.evaluate("weave", **{**of, "judge": "tabletop/exact"})
     truth = sum(one.value or 0.0 for one in exact.verdicts) / len(exact.verdicts)
     assert corrected.card is not None and corrected.plain.value is not None and corrected.card.value is not None
     assert abs(corrected.card.value - truth) <= abs(corrected.plain.value - truth) + 0.05
-    assert "presumes" in str(api.report([run], correct=True, home=home))
+    assert "assumes" in str(api.report([run], correct=True, home=home))
 
 
 def test_a_card_that_cannot_be_read_is_told_and_ends_no_report(tmp_path: Path):
     (tmp_path / "cards").mkdir()
     (tmp_path / "cards" / "broken.json").write_text('{"judge": 3')
-    with pytest.raises(UserError, match="broken.json is no card"):
+    with pytest.raises(UserError, match="broken.json is not a calibration card"):
         read_cards(tmp_path)
     run = weft.evaluate("weave", data=weft_data(tmp_path), model="copy", judge="tabletop/exact", home=tmp_path)
     assert api.report([run])
@@ -156,7 +156,7 @@ def weft_data(tmp_path: Path) -> Path:
 
 def test_tables_have_every_number(home: Path):
     made = {table.title.partition(", ")[2] or "agreement": table for table in tables(erring(home, "weaver", sigma=0.1))}
-    assert {"asked again", "fault by fault", "battles", "what should change nothing"} <= set(made)
+    assert {"asked again", "fault by fault", "battles", "changes that should not matter"} <= set(made)
     assert any(
         row.cells["Pearson"].value is not None for row in next(t for n, t in made.items() if n == "agreement").rows
     )
@@ -170,5 +170,5 @@ def test_what_an_exam_asks(tmp_path: Path):
     assert all(one.job is not None and one.job.judge == "constant/5" for one in judged_sittings(some))
     with pytest.raises(UserError, match="no exam about 'chess'"):
         Exam("constant/5", tmp_path, ("chess",)).sittings()
-    with pytest.raises(UserError, match="pictures of 100 pixels cannot be drawn"):
+    with pytest.raises(UserError, match="images of 100 pixels cannot be drawn"):
         Exam("constant/5", tmp_path, ("weave",), sides=(100,)).sittings()

@@ -172,7 +172,7 @@ def test_a_wait_of_just_the_longest_is_waited(journal: Journal):
 
 def test_the_mark_of_an_endpoint_is_the_same_for_ever(journal: Journal):
     """States in journals are known by it."""
-    assert caller(Scripted(), journal)._mark == "76cea071c3093577"
+    assert caller(Scripted(), journal)._endpoint_digest == "76cea071c3093577"
 
 
 def test_waits_grow_with_every_try_of_whatever_kind(journal: Journal, monkeypatch: pytest.MonkeyPatch):
@@ -493,7 +493,7 @@ def test_what_no_endpoint_may_send_is_a_failed_call(journal: Journal):
     made = caller(Scripted(*bad), journal)
     for draw in range(len(bad)):
         reply = ask(made, draw)
-        assert reply.outcome == "failed" and "scripted sent" in reply.reason, reply
+        assert reply.outcome == "failed" and "scripted returned" in reply.reason, reply
     own = Scripted(EndpointReply((Text("ok"),), "answered"))
     own.output_checked = False
     assert ask(caller(own, journal), 50).outcome == "answered"
@@ -509,6 +509,6 @@ def test_an_answer_is_what_was_due_or_none(journal: Journal, blobs: Blobs):
     made = caller(Scripted(EndpointReply((image,), "answered", "why")), journal, blobs=blobs)
     assert (made.name, made.takes, made.role) == ("scripted", Takes(), "model")
     reply = ask(made)
-    assert reply.outcome == "empty" and reply.reason == "a picture where text was due"
+    assert reply.outcome == "empty" and reply.reason == "an image where text was expected"
     kept = caller(Scripted(EndpointReply((Text("ok"),), "answered", "a note")), journal)
     assert ask(kept, 5).reason == "a note"

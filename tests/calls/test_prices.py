@@ -64,12 +64,12 @@ def test_ones_own_prices_come_first_and_are_found_by_the_longest_name():
     ],
 )
 def test_shipped_prices_are_of_a_model_and_its_dated_versions(model: str, known: bool, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(prices, "_shipped", lambda: {"_about": "x", "gpt-4o": {"in": 2.5, "out": 10.0}})
+    monkeypatch.setattr(prices, "_read_shipped_prices", lambda: {"_about": "x", "gpt-4o": {"in": 2.5, "out": 10.0}})
     assert find_price(endpoint(model)) == (Price(2.5, 10.0) if known else None)
 
 
 def test_the_shipped_file_has_prices_and_they_are_numbers():
-    shipped = prices._shipped()
+    shipped = prices._read_shipped_prices()
     assert find_price(endpoint("gpt-4o")) == Price(shipped["gpt-4o"]["in"], shipped["gpt-4o"]["out"])
 
 

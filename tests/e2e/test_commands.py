@@ -196,7 +196,7 @@ def test_a_model_that_sends_text_where_a_picture_was_due_is_counted_and_named(we
         }
     )
     done = weft("run", "weave", "--data", toy, *endpoints(provider))
-    assert done.returncode == 0 and "6 empty" in done.stderr and "text where a picture was due" in done.stderr
+    assert done.returncode == 0 and "6 empty" in done.stderr and "text where an image was expected" in done.stderr
     assert "<b>" not in weft("report", "last", "--format", "md").stdout, "a model's words do not become markup"
 
 
@@ -425,7 +425,7 @@ def test_models_tells_the_matrix_and_try_what_works(weft: Weft, tmp_path: Path, 
         and "| gemini | mixed |" in weft("models", "--format", "md", "--no-reach").stdout
     )
     done = weft("models", "try", stand(Gemini()).name)
-    assert done.returncode == 0 and done.stdout.count("works") == 5 and "its own picture, a turn later" in done.stdout
+    assert done.returncode == 0 and done.stdout.count("works") == 5 and "its own image, a turn later" in done.stdout
     assert len(list((tmp_path / ".weft" / "tries").rglob("*.png"))) == 3
     words = weft("models", "try", stand(Anthropic()).name)
     assert words.returncode == 0 and words.stdout.count("not asked") == 3
@@ -450,17 +450,17 @@ def test_what_a_model_cannot_send_is_said_and_not_asked(weft: Weft, toy: Path, s
     assert "model: 6 calls to make" in dry.stdout and not painter.seen
     done = weft("run", "weave", "--data", toy, "--model", painter.name, "--judge", "constant/1")
     assert (
-        "4 of 10 turns want text, and it makes pictures, and no words: those are not asked" in done.stderr
+        "4 of 10 turns want text, and it generates images, not text: those are not asked" in done.stderr
         and len(painter.seen) == 6
     )
     none = weft("run", "weave", "--data", toy, "--model", writer.name, "--judge", "constant/1", "--turns", "image")
     assert (
         none.returncode == 2
-        and "can answer none of the 6 turns: it makes words, and no pictures" in none.stderr
+        and "can answer none of the 6 turns: it generates text, not images" in none.stderr
         and not writer.seen
     )
     judge = weft("run", "weave", "--data", toy, "--model", "copy", "--judge", painter.name)
-    assert judge.returncode == 2 and "cannot judge: it makes pictures, and no words" in judge.stderr
+    assert judge.returncode == 2 and "cannot judge: it generates images, not text" in judge.stderr
 
 
 def test_a_quota_that_ends_a_run_says_what_is_left(weft: Weft, toy: Path, stand: Callable[[Fake], Fake]):

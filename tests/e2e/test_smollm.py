@@ -102,8 +102,8 @@ def test_models_try_tells_what_it_can(url: str, tmp_path: Path):
     )
     told = {line.split("  ")[1].strip(): line for line in done.stdout.splitlines() if line.startswith("  ")}
     assert (
-        "works" in told["words"]
-        and "works" in told["words by a schema"]
-        and "FAILS" in told["a picture"]
+        "works" in told["text"]
+        and "works" in told["text by a schema"]
+        and "FAILS" in told["an image"]
         and done.returncode == 1
     )

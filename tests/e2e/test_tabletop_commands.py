@@ -130,13 +130,15 @@ def test_reports_comparisons_and_the_view_from_the_command_line(weft: Weft, tmp_
     assert page.returncode == 0 and (tmp_path / page.stdout.strip()).is_file() and good in page.stdout
     assert (tmp_path / weft("report", bad, "--single-file").stdout.strip()).suffix == ".html"
     compared = weft("compare", good, bad)
-    assert "main number" in compared.stdout and "where they differ most" in compared.stdout and compared.returncode == 0
+    assert (
+        "headline score" in compared.stdout and "where they differ most" in compared.stdout and compared.returncode == 0
+    )
     assert len(json.loads(weft("compare", good, bad, "--format", "json").stdout)["rows"]) == 9
     assert "| BAGEL |" in weft("report", "--published", "imug").stdout
     for words, said in (
         (["compare", good, good], "is given twice"),
         (["compare", good, "nothing"], "no run is called"),
-        (["report", good, good], "a run is given twice"),
+        (["report", good, good], "a run is named twice"),
         (["report", good, "--single-file", "--format", "md"], "--single-file is for html"),
         (["report", good, "--published", "imug"], "--published takes no run"),
         (["report", good, "--format", "pdf"], "unknown format 'pdf'"),

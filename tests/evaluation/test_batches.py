@@ -29,7 +29,7 @@ Stand = Callable[[Fake], Any]
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch):
-    for name, value in (("QUIET_PERIOD_S", 5.0), ("SOON", 0.1), ("POLL", 0.02)):
+    for name, value in (("QUIET_PERIOD_S", 5.0), ("FINAL_QUIET_PERIOD_S", 0.1), ("POLL_INTERVAL_S", 0.02)):
         monkeypatch.setattr(f"weft.models.batch_api.{name}", value)
 
 
@@ -260,7 +260,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(
 
 RUN = """
 import sys, weft, weft.models.batch_api as b
-b.QUIET_PERIOD_S, b.SOON, b.POLL = 5.0, 0.1, 0.02
+b.QUIET_PERIOD_S, b.FINAL_QUIET_PERIOD_S, b.POLL_INTERVAL_S = 5.0, 0.1, 0.02
 data, url, home = sys.argv[1:]
 weft.evaluate("weave", data=data, model="copy", judge=url, home=home, judge_batch=True)
 """
@@ -294,5 +294,5 @@ def test_a_command_that_is_killed_is_followed_by_one_that_pays_nothing_twice(
 
 
 def test_who_takes_no_batches_says_so(toy: Path, tmp_path: Path):
-    with pytest.raises(UserError, match="anthropic/m takes no batches; openai/NAME"):
+    with pytest.raises(UserError, match="anthropic/m has no batch API; openai/NAME"):
         weft.evaluate("weave", data=toy, model="copy", judge="anthropic/m", home=tmp_path / "home", judge_batch=True)

@@ -155,7 +155,7 @@ def test_rows_with_odd_strings_come_back_as_they_went(tmp_path: Path, odd: str):
             "--home needs a benchmark before it: weft run weave --home",
         ),
         (["score", "out", "--data", "{toy}"], "give --benchmark: which benchmark the outputs answer"),
-        (["arena", "run", "--help"], "Who judges: provider/model@url"),
+        (["arena", "run", "--help"], "The judge: provider/model@url"),
         (
             [
                 "run",

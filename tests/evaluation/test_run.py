@@ -104,7 +104,7 @@ def test_a_models_failures_are_zero_and_ours_are_unscored(toy: Path, tmp_path: P
     waits = found["9", 1, "image_quality"]
     assert waits.value is None and "waits for turn 1, which failed" in waits.reason
     text = found["12", 0, "visual_consistency"]
-    assert text.value == 0.0 and "text where a picture was due: here is a board" in text.reason
+    assert text.value == 0.0 and "text where an image was expected: here is a board" in text.reason
     report = run.report("md")
     assert "(strict)" in report and "(official)" in report and "unscored (6): http" in report
 

@@ -16,7 +16,8 @@ from server import Provider
 from waiting import HANGS
 from weft.errors import UserError, WeftError
 from weft.store.journal import Journal
-from weft.store.recover import check_journal, scan_pages
+from weft.store.recover import check_journal
+from weft.store.sqlite_pages import scan_pages
 
 
 def run_weft(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -62,7 +62,7 @@ def test_the_viewer_does_not_run_it_either(received: Path, tmp_path: Path):
     library = Library(received)
     runs = library.runs()
     assert len(runs) == 2
-    with pytest.raises(UserError, match="not run unasked"):
+    with pytest.raises(UserError, match="not loaded automatically, for security"):
         library.contents((runs[0].record.id,))
     assert not (tmp_path / "ran").exists()
     assert Library(received, [f"{tmp_path / 'evil.py'}:Evil"]).contents((runs[0].record.id,)).benchmark.name == "weave"

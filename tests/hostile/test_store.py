@@ -27,7 +27,7 @@ def test_a_full_disk_is_told_as_one_and_leaves_no_record_out(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(blobs_module, "write_file", full)
-    with pytest.raises(StoreError, match="a picture cannot be kept in .*: No space left on device"):
+    with pytest.raises(StoreError, match="an image cannot be stored in .*: No space left on device"):
         weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
 
 
@@ -140,7 +140,7 @@ def animated(format: str) -> bytes:
 
 @pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG"])
 def test_an_animation_is_no_picture(blobs: Blobs, format: str):
-    with pytest.raises(ImageError, match="is animated: one still picture is due"):
+    with pytest.raises(ImageError, match="is animated: one still image is expected"):
         blobs.put(animated(format))
 
 
@@ -204,7 +204,7 @@ def test_a_name_that_is_no_digest_leads_nowhere(blobs: Blobs, digest: str):
 
     image = Image(digest, "image/png", 5, 5, 0)
     assert not blobs.has(image)
-    with pytest.raises(ImageError, match="is no picture's name"):
+    with pytest.raises(ImageError, match="is not the digest of an image"):
         blobs.read(image)
 
 

@@ -149,4 +149,4 @@ def test_a_link_that_leads_nowhere_costs_its_own_turn(toy: Path, tmp_path: Path,
     assert run.record.state == "finished" and lost == {"7"}
     if link.startswith("/"):
         reply = next(turn.reply for turn in run.turns if turn.reply.outcome == "failed")
-        assert "the picture's link answered 302: it redirects" in reply.reason
+        assert "the image's link answered 302: it redirects" in reply.reason

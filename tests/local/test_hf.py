@@ -101,7 +101,7 @@ def test_janus_draws_as_its_library_does(tiny: Tiny, blobs: Blobs):
         text=texts, generation_mode="image", padding=True, padding_side="left", return_tensors="pt"
     )
     with torch.inference_mode():
-        ours = janus.tokens(
+        ours = janus.generate_tokens(
             inputs["input_ids"], inputs["attention_mask"], RowSampler([0, 0, 0], temperature=0, guidance=5.0)
         )
         theirs = janus.model.generate(
@@ -168,7 +168,9 @@ def test_thoughts_are_told_from_words(tiny: Tiny, blobs: Blobs, monkeypatch: pyt
     from weft.models.local.run.text_engine import TextEngine
 
     monkeypatch.setattr(
-        TextEngine, "work", lambda self, batch: [LocalOutput(("<think>let me see</think>It is red.",)) for _ in batch]
+        TextEngine,
+        "run_batch",
+        lambda self, batch: [LocalOutput(("<think>let me see</think>It is red.",)) for _ in batch],
     )
     sent = asyncio.run(endpoint(tiny("llama"), blobs).send((Message("user", (Text("?"),)),), Request("text")))
     assert sent.parts == (Thought("let me see"), Text("It is red."))
@@ -277,19 +279,21 @@ def test_a_batch_without_memory_is_halved_and_said(tiny: Tiny, blobs: Blobs, mon
 
     from weft.models.local.run.janus import Janus
 
-    whole = Janus.draw
+    whole = Janus.generate_images
 
     def full(self: Any, batch: Any) -> Any:
         if len(batch) > 2:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB")
         return whole(self, batch)
 
-    monkeypatch.setattr(Janus, "draw", full)
+    monkeypatch.setattr(Janus, "generate_images", full)
     model = endpoint(tiny("janus"), blobs)
     sent = asyncio.run(all_of(model, blobs, "image", 0, 8))
     assert all(one.outcome == "answered" for one in sent) and "no more than 2 at once fit in memory" in model.standing
     monkeypatch.setattr(
-        Janus, "draw", lambda self, batch: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA out of memory."))
+        Janus,
+        "generate_images",
+        lambda self, batch: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA out of memory.")),
     )
     with pytest.raises(Exception, match="no memory for even one call at a time: CUDA out of memory"):
         asyncio.run(all_of(endpoint(tiny("janus"), blobs), blobs, "image", 0, 2))
@@ -326,7 +330,7 @@ def test_the_date_is_no_part_of_a_prompt(tiny: Tiny, blobs: Blobs, tmp_path: Pat
     template = (place / "chat_template.jinja").read_text()
     (place / "chat_template.jinja").write_text("{{ strftime_now('%d %b %Y') }} " + template)
     engine: Any = _words(place, blobs, "LlamaForCausalLM")
-    assert engine.template(_asked("Hi")).startswith("01 Jan 2025")
+    assert engine.format_prompt(_asked("Hi")).startswith("01 Jan 2025")
 
 
 def test_thinking_that_a_template_began_and_a_limit_ended_is_no_answer(tiny: Tiny, blobs: Blobs, tmp_path: Path):

@@ -120,5 +120,5 @@ def test_a_painter_cannot_judge(tiny: Tiny, tables: Path, tmp_path: Path):
         async with open_run(job):
             pass
 
-    with pytest.raises(Exception, match="cannot judge: it makes pictures, and no words"):
+    with pytest.raises(Exception, match="cannot judge: it generates images, not text"):
         run_in_loop(go())

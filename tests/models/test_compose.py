@@ -397,7 +397,7 @@ def test_a_class_that_calls_itself_something_else_once_it_is_made_is_told_what_t
         def __call__(self, messages: Any, want: str) -> str:
             return "four"
 
-    with pytest.raises(EndpointDown, match=r"calls its version step-9 once it is made.*set version on the class"):
+    with pytest.raises(EndpointDown, match=r"calls its version step-9 once it is created.*set version on the class"):
         weft.evaluate("weave", data=toy, home=tmp_path / "home", model=Late, judge="constant/5", turns="text")
 
 
@@ -432,7 +432,7 @@ def test_a_users_endpoint_is_taken_as_class_as_object_and_from_a_file(toy: Path,
         "weave", data=toy, home=tmp_path / "home", model=Sketch(blobs, "blue"), judge="constant/5"
     )
     assert as_object.id == by_class.id
-    with pytest.raises(UserError, match="is made already: it takes no options"):
+    with pytest.raises(UserError, match="is created already: it takes no options"):
         weft.evaluate(
             "weave",
             data=toy,

@@ -62,8 +62,8 @@ async def together(machine: Machine, *asks: Coroutine[Any, Any, int]) -> list[in
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch waits until it is full, however long its calls take to come."""
-    monkeypatch.setattr(batching, "LEAST", HANGS)
-    monkeypatch.setattr(batching, "LONGEST", HANGS)
+    monkeypatch.setattr(batching, "MIN_WAIT_S", HANGS)
+    monkeypatch.setattr(batching, "MAX_WAIT_S", HANGS)
 
 
 def test_calls_that_wait_are_one_batch_and_each_has_its_own_answer():
@@ -99,7 +99,7 @@ def test_it_waits_a_moment_for_those_who_follow_from_the_last_batch(monkeypatch:
 
     machine = Slow()
     monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: real() + passed[0]))
-    monkeypatch.setattr(batching, "LONGEST", HANGS)
+    monkeypatch.setattr(batching, "MAX_WAIT_S", HANGS)
 
     async def go() -> None:
         gatherer = gathered(machine)

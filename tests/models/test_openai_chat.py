@@ -181,10 +181,10 @@ def test_a_schema_is_asked_for_and_dropped_for_servers_that_do_not_take_it(serve
 @pytest.mark.parametrize(
     ("message", "finish", "want", "outcome", "why"),
     [
-        ({"content": "I drew it, look!"}, "stop", "image", "empty", "text where a picture was due: I drew it"),
+        ({"content": "I drew it, look!"}, "stop", "image", "empty", "text where an image was expected: I drew it"),
         ({"content": None}, "stop", "image", "empty", "an empty reply"),
         ({"content": ""}, "stop", "text", "empty", "an empty reply"),
-        ({"content": [part(ONE)]}, "stop", "text", "empty", "a picture where text was due"),
+        ({"content": [part(ONE)]}, "stop", "text", "empty", "an image where text was expected"),
         ({"content": None, "refusal": "I will not"}, "stop", "text", "refused", "I will not"),
         ({"content": ""}, "content_filter", "image", "refused", "content filter"),
         ({"content": "and so on and"}, "length", "text", "answered", "truncated at the token limit"),

@@ -46,7 +46,7 @@ def test_what_is_given_wins_and_the_rest_goes_with_every_request(blobs: Blobs):
 @pytest.mark.parametrize(
     ("model", "preset", "said"),
     [
-        ("infer/http://127.0.0.1:9/infer", "weave/bagel", "cannot be told cfg_text_scale"),
+        ("infer/http://127.0.0.1:9/infer", "weave/bagel", "has no option cfg_text_scale"),
         ("copy", "weave/nobody", "there is no preset 'weave/nobody'; there is weave/anyedit"),
         ("copy", ("weave/bagel", "imug/bagel"), "two presets for the model"),
         ("cascade:reasoner=copy,painter=copy", "weave/bagel", "made of several"),

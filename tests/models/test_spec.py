@@ -34,7 +34,7 @@ def test_a_name_says_who_and_where():
         {"seed": 3},
         None,
     )
-    assert spec.factory is not None and spec.factory.about is not None and "seed" in spec.factory.options
+    assert spec.factory is not None and spec.factory.info is not None and "seed" in spec.factory.options
 
 
 def test_an_entry_of_weft_toml_is_under_the_command_line_and_has_its_own_name_and_version():
@@ -91,9 +91,7 @@ def test_a_provider_carries_what_it_declares_in_any_order():
         provider_info(address=True)(provider_options(a=int)(make)),
         provider_options(a=int)(provider_info(address=True)(make)),
     ):
-        assert (
-            isinstance(made, Provider) and made.about is not None and made.about.address and made.options == {"a": int}
-        )
+        assert isinstance(made, Provider) and made.info is not None and made.info.address and made.options == {"a": int}
         assert made.make is make and made.__doc__ == "Makes nothing."
 
 

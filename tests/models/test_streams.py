@@ -204,7 +204,7 @@ def test_what_is_no_stream_is_refused():
     odd.feed(
         b'data: {"choices": [7]}\ndata: 5\ndata: {"choices": [{"delta": {"content": 3, "refusal": "no"}, "finish_reason": "stop"}]}\n'
     )
-    with pytest.raises(CallError, match="a form that is not known"):
+    with pytest.raises(CallError, match="an unknown format"):
         odd.build_body()
     refused = ChatEventStream(lambda text: None, "x")
     refused.feed(b'data: {"choices": [{"delta": {"refusal": "no", "reasoning": "hm"}, "finish_reason": "stop"}]}\n')

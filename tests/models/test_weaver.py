@@ -47,15 +47,15 @@ def test_words_and_orders_in_their_order():
 @pytest.mark.parametrize(
     ("text", "due", "note"),
     [
-        ("a<imagine>b", ["a", "b"], "picture 1 was not closed"),
-        ("a<imagine>b<imagine>c</imagine>d", ["a", "b", "c", "d"], "picture 1 was not closed before the next"),
+        ("a<imagine>b", ["a", "b"], "image 1 was not closed"),
+        ("a<imagine>b<imagine>c</imagine>d", ["a", "b", "c", "d"], "image 1 was not closed before the next"),
         (
             "<imagine>out <imagine>in</imagine> rest</imagine>",
             ["out", "in", "rest"],
             "a closing tag without a block was dropped",
         ),
         ("a</imagine>b", ["a", "b"], "a closing tag without a block was dropped"),
-        ("a<imagine>  </imagine>b", ["a", "b"], "has no words, and is no picture"),
+        ("a<imagine>  </imagine>b", ["a", "b"], "has no words, and is no image"),
         ("a<imagine>b</imagine>c <imag", ["a", "b", "c"], "the text ends within a tag"),
         ("a<imagine>b</imag", ["a", "b"], "the text ends within a tag"),
         ('a<imagine size="10', ["a"], "the text ends within a tag"),
@@ -64,8 +64,8 @@ def test_words_and_orders_in_their_order():
         ('<imagine aspect="1:0">b</imagine>', ["b"], "its size could not be used"),
         ('<imagine aspect="0.0000000002:0">b</imagine>', ["b"], "its size could not be used"),
         ('<imagine aspect="0.001:0.0001">b</imagine>', ["b"], "its size could not be used"),
-        ('<imagine uses="1">b</imagine>', ["b"], "names pictures that are not there yet"),
-        ('<imagine uses="2">a</imagine><imagine uses="1">b</imagine>', ["a", "b"], "picture 1: '2' names pictures"),
+        ('<imagine uses="1">b</imagine>', ["b"], "names images that do not exist yet"),
+        ('<imagine uses="2">a</imagine><imagine uses="1">b</imagine>', ["a", "b"], "image 1: '2' names images"),
     ],
 )
 def test_what_planners_do_wrong_is_taken_as_it_was_meant_and_told(text: str, due: list[str], note: str):
@@ -79,7 +79,7 @@ def test_none_fifty_and_far_too_many():
     fifty = parse_plan("".join(f"Step {at}.<imagine>{at}</imagine>" for at in range(50)))
     assert [one.prompt for one in fifty.images] == [str(at) for at in range(50)] and not fifty.notes
     many = parse_plan("".join(f"w{at}<imagine>{at}</imagine>" for at in range(90)))
-    assert len(many.images) == MAX_IMAGES and "90 pictures are planned" in many.notes[0]
+    assert len(many.images) == MAX_IMAGES and "90 images are planned" in many.notes[0]
     assert "w89" in many.parts, "no words are lost"
 
 
@@ -256,7 +256,7 @@ def test_what_a_visualizer_will_not_draw_is_missing_and_told(tmp_path: Path):
     assert (
         reply.outcome == "answered"
         and len(reply.images) == 2
-        and "picture 2 is missing (refused: not that)" in reply.reason
+        and "image 2 is missing (refused: not that)" in reply.reason
     )
     nothing, _, _ = woven(tmp_path, "<imagine>a</imagine>", lambda said: Reply("empty", reason="hm"))
     assert nothing.outcome == "empty"
@@ -479,4 +479,4 @@ def test_functions_with_a_size_of_their_own_are_left_alone(tmp_path: Path):
 
 
 def test_orders_have_their_words():
-    assert re.search("<imagine ", weft.models.compose.weaver.HOW) and ImageOrder("x").uses is None
+    assert re.search("<imagine ", weft.models.compose.weaver.PLANNER_PROMPT) and ImageOrder("x").uses is None

@@ -13,8 +13,10 @@ import pytest
 import weft
 from weft.benchmarks import load_benchmark
 from weft.errors import UserError
-from weft.report import parquet
+from weft.report import parquet, plots
 from weft.report.compare import compare
+from weft.report.glossary import find_term
+from weft.report.numbers import render_table
 from weft.report.ranking import rank_cells
 from weft.report.render import render
 from weft.stats.intervals import bootstrap_interval, estimate_mean, estimate_slope
@@ -156,7 +158,7 @@ def test_two_runs_are_compared_turn_by_turn(two: tuple[weft.Run, weft.Run, Path]
     good, bad, _ = two
     found = compare(good, bad)
     main = found.rows[0]
-    assert main.name == "main number" and main.first == 100.0 and main.difference.p == pytest.approx(1e-4)
+    assert main.name == "headline score" and main.first == 100.0 and main.difference.p == pytest.approx(1e-4)
     assert main.second == pytest.approx(sum(100 * (v.value or 0) for v in bad.verdicts) / len(bad.verdicts))
     assert main.difference.low < main.difference.value < main.difference.high and main.corrected_p >= main.difference.p
     assert {row.name for row in found.rows} >= {"choice", "points", "choice, Hybrid", "points, Static Spatial"}
@@ -171,7 +173,7 @@ def test_two_runs_are_compared_turn_by_turn(two: tuple[weft.Run, weft.Run, Path]
 
 
 def test_what_cannot_be_compared_is_told(two: tuple[weft.Run, weft.Run, Path]):
-    with pytest.raises(UserError, match="given twice"):
+    with pytest.raises(UserError, match="named twice"):
         compare(two[0], two[0])
 
 
@@ -214,3 +216,39 @@ def test_every_verdict_is_a_row_of_parquet(two: tuple[weft.Run, weft.Run, Path],
     assert {"run", "sample", "turn", "metric", "value", "outcome", "group_class"} <= rows[0].keys() and rows[0][
         "turn"
     ] == 1
+
+
+def test_rows_that_all_share_the_best_are_all_best():
+    rows = (Row("a", {"x": Cell(0.5)}), Row("b", {"x": Cell(0.5)}))
+    assert rank_cells(Table("t", ("x",), rows)) == {("a", "x"): "best", ("b", "x"): "best"}
+
+
+@pytest.mark.parametrize(
+    ("column", "term"),
+    [("RP", "RP"), ("Science RP", "RP"), ("Align. held", "Align. held"), ("RP mean", "RP"), ("x", "")],
+)
+def test_a_column_is_explained_by_its_name_its_end_or_its_beginning(column: str, term: str):
+    assert find_term(column, {"RP": "Reasoning Process", "Align. held": "held"}) == term
+
+
+def test_a_table_explains_its_columns_on_hover_and_below():
+    table = Table("t", ("Science RP", "Logic RP"), (Row("a", {"Science RP": Cell(0.5)}),))
+    page = render_table(table, glossary={"RP": "Reasoning Process: the reasoning is <sound>"})
+    assert page.count('<abbr title="Reasoning Process: the reasoning is &lt;sound&gt;">') == 2
+    assert page.count("<dt>RP</dt> <dd>Reasoning Process: the reasoning is &lt;sound&gt;</dd>") == 1
+
+
+def test_a_mean_over_one_dialogue_is_drawn_without_an_interval():
+    rows = [
+        {"turn": 1, "series": "a", "score": 0.5, "low": 0.4, "high": 0.6},
+        {"turn": 2, "series": "a", "score": 0.7, "low": None, "high": None},
+    ]
+    bars = plots.grouped_bar_chart(rows, x="turn", y="score", series="series", title="t")
+    assert plots.render_svg(bars).count('aria-roledescription="rule mark"') == 1
+    assert "<svg" in plots.render_svg(plots.line_chart(rows, x="turn", y="score", series="series", title="t"))
+
+
+@pytest.mark.parametrize("name", ["weave", "imug", "rover-ig", "rover-tg", "planviz", "weaverbench", "opening"])
+def test_every_metric_of_a_benchmark_is_in_its_glossary(name: str):
+    benchmark = load_benchmark(name)
+    assert set(benchmark.metrics) <= set(benchmark.presentation.glossary)

@@ -45,7 +45,7 @@ def test_a_row_over_seeds_is_the_mean_of_its_runs_with_their_deviation(tmp_path:
     assert "\\textpm" in api.report(some, "latex", over="seed", tables="1") or "\\pm" in api.report(
         some, "latex", over="seed", tables="1"
     )
-    assert api.report(some, "csv", over="seed").splitlines()[0].endswith(",deviation")
+    assert api.report(some, "csv", over="seed").splitlines()[0].endswith(",standard_deviation")
     page = api.write_report(some, tmp_path / "page", home=tmp_path / "home", over="seed").read_text()
     assert "3 seeds" in page and "±" in page
 
@@ -101,7 +101,7 @@ def test_the_interval_is_of_seeds_and_of_dialogues():
 def test_runs_that_do_not_differ_in_their_seed_alone_are_told(tmp_path: Path):
     first, second, _ = runs(tmp_path, "tabletop-weave", "weave")
     other = runs(tmp_path, "tabletop-weave", "weave", history="none")[0]
-    with pytest.raises(UserError, match="no two of these runs differ in their seed alone"):
+    with pytest.raises(UserError, match="no two of these runs differ only in their seed"):
         api.report([first, other], "md", over="seed")
     both = api.report([first, second, other], "md", over="seed", tables="1")
     assert "2 seeds" in both and "[none]" in both.replace("\\", "")

@@ -104,7 +104,7 @@ def test_two_runs_stand_side_by_side_and_are_compared(chromium: Any, tables: tup
     watch = Watch(page, folder.as_uri())
     page.goto(page_file.as_uri())
     compared = page.locator("h2", has_text="Compared")
-    assert compared.count() == 1 and "main number" in page.locator("main").inner_text()
+    assert compared.count() == 1 and "headline score" in page.locator("main").inner_text()
     page.get_by_role("link", name="Dialogues", exact=True).click()
     page.locator("[data-filter='sort']").select_option("gap")
     page.locator("[data-filter='run']").select_option("1")
@@ -112,7 +112,7 @@ def test_two_runs_stand_side_by_side_and_are_compared(chromium: Any, tables: tup
     frame = page.frame_locator("iframe")
     frame.locator(".turn").first.wait_for()
     heads = frame.locator(".turn").first.locator(".column > h3").all_inner_texts()
-    assert heads[:2] == list(name_runs([good, bad])) and "the true reply" in heads
+    assert heads[:2] == list(name_runs([good, bad])) and "reference" in heads
     assert watch.wrong == []
 
 
@@ -298,7 +298,7 @@ def test_a_folder_of_the_users_is_not_overwritten(tables: tuple[weft.Run, weft.R
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     (tmp_path / "mine" / "index.html").write_text("my own site")
-    with pytest.raises(UserError, match=r"no part of a report \(index.html\)"):
+    with pytest.raises(UserError, match=r"not part of a report \(index.html\)"):
         api.write_report([tables[0]], tmp_path / "mine", home=tables[2] / "home")
     assert (tmp_path / "mine" / "thesis.tex").exists()
     twice = [api.write_report([tables[0]], tmp_path / "twice", home=tables[2] / "home") for _ in range(2)]

@@ -124,7 +124,7 @@ def test_the_table_of_contents_leads_everywhere_and_is_folded_on_a_phone(made: t
             "#table-1",
             "#compared-1",
             "#plots",
-            "#parts",
+            "#breakdown",
             "#settings",
         } <= set(targets)
         assert all(page.locator(target).count() == 1 for target in targets)

@@ -60,7 +60,10 @@ def test_pages_lists_plots_and_comparisons_count_as_the_paper_does(
         full
     )
     numbers = (place / "index.html").read_text()
-    assert f"<td>{full:.{digits}f}</td>" in numbers and f"Of {full:g}, on turns that both have scored" in numbers
+    assert (
+        f"<td>{full:.{digits}f}</td>" in numbers
+        and f"Full marks: {full:g}. Turns that both runs have scored" in numbers
+    )
     bins = [
         row
         for plot in build_plots({"a": good, "b": bad})
@@ -82,7 +85,7 @@ def test_the_command_compares_on_the_papers_scale(pairs: dict[str, tuple[weft.Ru
             capture_output=True,
             text=True,
         ).stdout
-        assert f"of {full:g};" in said and re.search(rf"main number\s+{full:.{digits}f} ", said), said
+        assert f"of {full:g};" in said and re.search(rf"headline score\s+{full:.{digits}f} ", said), said
         worst = re.search(r"where they differ most, by the main number:\n  \S+: (\S+) and (\S+)\n", said)
         assert worst is not None and worst[1] == f"{full:.{digits}f}" and len(worst[2].partition(".")[2]) == digits
 

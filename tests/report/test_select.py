@@ -71,7 +71,7 @@ def test_tables_by_number_or_by_a_part_of_their_title():
         ({"tables": "²"}, "no table '²'"),
         ({"columns": ""}, "no column ''"),
         ({"rows": ", ,"}, "no row ''"),
-        ({"colour": "red"}, "knows no 'colour'; it knows columns, rows, tables, intervals, label"),
+        ({"colour": "red"}, "has no argument 'colour'; it has columns, rows, tables, intervals, label"),
         ({"intervals": "yes"}, "Expected `bool`"),
     ],
 )

@@ -13,6 +13,7 @@ from weft.errors import UserError, WeftError
 from weft.store import journal as module
 from weft.store import records
 from weft.store.journal import CallRecord, CallTotals, DamagedJournal, Journal, RunRecord, TurnRecord
+from weft.store.journal_writer import group_statements
 from weft.store.records import ExpectedCounts
 from weft.types import OfficialReading, Reply, Text, Usage, Verdict
 
@@ -217,7 +218,7 @@ def test_a_search_finds_texts_with_marks_of_sql_in_them(journal: Journal):
 def test_a_row_that_cannot_be_written_is_told_at_the_end_and_costs_no_other(journal: Journal):
     journal.begin_run("r", manifest(), [])
     journal.put_turn("r", turn("a", 0))
-    journal._place("INSERT INTO nowhere VALUES (?)", (1,))
+    journal._put_unwaited("INSERT INTO nowhere VALUES (?)", (1,))
     journal.put_turn("r", turn("b", 0))
     with pytest.raises(WeftError, match="cannot be written: no such table: nowhere"):
         journal.end_run("r", "finished")
@@ -253,7 +254,7 @@ def test_rows_with_a_nul_go_their_own_way_and_the_others_together(journal: Journ
         ("DELETE FROM x", (), None),
         (module.PUT_VERDICT, ("r", "b\0", 0, "m", "", "{}"), None),
     ]
-    grouped = list(module._grouped(batch))
+    grouped = list(group_statements(batch, module.BULK))
     assert [sql.split()[0] for sql, _ in grouped] == ["DELETE", "INSERT", "INSERT"] and len(grouped[1][1]) == 1
     assert "json_each" in grouped[2][0] and "json_each" not in grouped[1][0]
     assert grouped[2][0].count("json_extract") == 6 and "'$[0]'" in grouped[2][0] and "'$[5]'" in grouped[2][0]
@@ -290,7 +291,7 @@ def test_who_only_reads_needs_a_journal_and_writes_nothing(tmp_path: Path, journ
                 Journal(tmp_path / "other.sqlite", readonly=readonly)
     journal.begin_run("r", manifest(), [])
     reader = Journal(journal.path, readonly=True)
-    assert not reader._thread.is_alive() and [record.id for record in reader.runs()] == ["r"]
+    assert reader._writer is None and [record.id for record in reader.runs()] == ["r"]
     assert not reader.has_records("r"), "who only reads has nothing to wait for"
     with pytest.raises(DamagedJournal):
         reader._rows("INSERT INTO tickets VALUES ('a', 'b', 'c', 1)")
@@ -485,5 +486,5 @@ def test_verdicts_share_what_they_have_alike_and_are_what_was_put(journal: Journ
     journal.flush()
     found = journal.verdicts("r")
     assert found == put and len({id(one.detail) for one in found}) == 2 and len({id(one.keys) for one in found}) == 6
-    monkeypatch.setattr(records, "REMEMBERED", 1)
+    monkeypatch.setattr(records, "MAX_INTERNED", 1)
     assert journal.verdicts("r") == put, "what is not remembered is read all the same"

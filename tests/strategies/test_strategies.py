@@ -63,7 +63,7 @@ def test_chain_of_thought_plans_first_and_keeps_the_plan_out_of_the_history(toy:
     last = next(seen for seen in asked if "came first" in said(seen))
     assert "PLAN" not in said(last)
     assert [len(turn.reply.keys) for turn in run.turns] == [2, 2, 1]
-    assert "strategy cot: 5 model calls stand behind 3 replies" in run.report()
+    assert "strategy cot: 5 model calls for 3 replies" in run.report()
 
 
 def test_self_verification_redraws_after_its_own_objection_and_only_the_last_picture_counts(
@@ -114,7 +114,7 @@ def test_equal_candidates_need_no_pick_and_are_told(toy: Path, tmp_path: Path, s
     provider = serve(answer=lambda seen: judge_answer(seen) if seen.is_judge else model_answer(seen))
     run = evaluate(toy, tmp_path / "home", provider, "best-of:4")
     assert not any("Which candidate" in said(seen) for seen in provider.seen)
-    assert "WARNING: in 2 turns all candidates were the same" in "\n".join(run.summary().lines)
+    assert "WARNING: in 2 turns all candidates were identical" in "\n".join(run.summary().lines)
     assert run.turns[0].reply.reason == "all 4 candidates are the same"
 
 
@@ -240,9 +240,9 @@ def test_the_calls_of_a_strategy_are_on_the_report_page(toy: Path, tmp_path: Pat
     run = evaluate(toy, tmp_path / "home", provider, "best-of:2", history="dialogue")
     page = write_report([run], tmp_path / "report", home=tmp_path / "home")
     shown = (page.parent / "d" / "0.html").read_text()
-    assert shown.count("3 calls behind this reply") == 2, (
+    assert shown.count("3 calls for this reply") == 2, (
         "two pictures and the choice between them, for each picture that was due"
     )
-    assert shown.count(": picture") == 4 and shown.count(": words") == 2 and shown.count(", the one that counts") == 2
+    assert shown.count(": image") == 4 and shown.count(": text") == 2 and shown.count(", chosen") == 2
     assert "Which candidate does best what was asked?" in shown, "and what it was asked"
-    assert "best-of:2: 7 model calls behind 3 replies" in page.read_text()
+    assert "best-of:2: 7 model calls for 3 replies" in page.read_text()

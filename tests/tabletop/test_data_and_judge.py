@@ -8,7 +8,7 @@ import pytest
 
 import weft
 from weft.errors import UserError
-from weft_tabletop.exact.weave import accuracy
+from weft_tabletop.exact.weave import score_answer
 from weft_tabletop.make import make
 
 
@@ -93,7 +93,7 @@ def test_doing_it_right_to_ones_own_wrong_picture_is_right(tmp_path: Path):
     ],
 )
 def test_answers_are_exact_partly_right_or_wrong(said: str, due: str, score: float):
-    assert accuracy(said, due)[0] == score
+    assert score_answer(said, due)[0] == score
 
 
 def test_the_exact_judge_wants_tabletop_data(toy: Path, tmp_path: Path):

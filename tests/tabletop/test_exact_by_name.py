@@ -74,6 +74,6 @@ def test_what_is_missing_is_an_error_and_never_a_score(tmp_path: Path):
     with pytest.raises(CallError, match="does not know beauty of weave"):
         answer(picture, metrics=("beauty",))
     with pytest.raises(CallError, match="does not know key_point of nothing"):
-        answer(picture, place=replace(picture.turn_ref, benchmark="nothing"))
+        answer(picture, turn_ref=replace(picture.turn_ref, benchmark="nothing"))
     with pytest.raises(CallError, match="is a judge"):
         asyncio.run(exact.send((), Request("text")))

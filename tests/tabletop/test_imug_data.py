@@ -100,18 +100,18 @@ def test_every_text_is_understood_and_no_open_picture_has_a_static_key(seed: int
     assert chat is not None
     chosen: set[int] = set()
     for number, turn in enumerate(chat.dialogue.turns):
-        asking = chat.asking.get(number)
+        asking = chat.choices.get(number)
         if asking is None:
             asked = parse(turn.text)
-            assert asked is not None and turn.makes is not None
+            assert asked is not None and turn.image_number is not None
             if turn.kind in OPEN or set(turn.images.values()) & chosen:
-                chosen.add(turn.makes)
+                chosen.add(turn.image_number)
             continue
         found = parse_choice(turn.text)
         assert found is not None and found.options == asking.choice.options
         assert asking.dynamic or asking.picture not in chosen
-        assert len(asking.letters) == 1 or asking.choice.asked.kind in SEVERAL
+        assert len(asking.letters) == 1 or asking.choice.request.kind in SEVERAL
         if asking.dynamic and key != ("Botany", "natural_growth"):
-            assert asking.choice.asked.kind not in SEVERAL, (
+            assert asking.choice.request.kind not in SEVERAL, (
                 "the protocol asks dynamic questions with one right answer everywhere else"
             )

@@ -17,7 +17,7 @@ from weft_tabletop.exact import planviz
 from weft_tabletop.make import make
 from weft_tabletop.world.language import parse
 from weft_tabletop.world.operations import Operation, shortest_paths
-from weft_tabletop.world.scenes import Reading, Scene, Thing, scene_from
+from weft_tabletop.world.scenes import Scene, SceneReading, Thing, scene_from_text
 
 DOT = Thing("blue", "dot")
 
@@ -36,8 +36,8 @@ def digest(folder: Path) -> str:
     return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
 
 
-def seen(scene: Scene) -> Reading:
-    return Reading(scene, 1.0, 0.0)
+def seen(scene: Scene) -> SceneReading:
+    return SceneReading(scene, 1.0, 0.0)
 
 
 def test_same_seed_same_bytes(tmp_path: Path, data: Path):
@@ -91,7 +91,7 @@ def test_a_model_that_errs_so_often_scores_less_everywhere(data: Path, tmp_path:
         assert all(0.4 < (row.cells[name].value or 0) < 1.0 for name in ("Cor", "Ef"))
 
 
-BASE = scene_from("white: red circle at a1, green star at c3, black square at b2")
+BASE = scene_from_text("white: red circle at a1, green star at c3, black square at b2")
 ROUTE = {
     "kind": "route",
     "args": {"cell": "a1", "to": "c3", "colour": "blue"},
@@ -140,7 +140,7 @@ def test_what_must_stay_is_vis_and_what_nobody_asked_for_ef():
     assert planviz.visual(ROUTE, seen(BASE), moved, alone=False)[0] == 3
     assert planviz.visual(ROUTE, seen(BASE), seen(BASE.put({}, "pink")), alone=False)[0] == 3
     assert planviz.visual(ROUTE, seen(BASE), seen(BASE), alone=False)[0] == 5
-    blurred = Reading(BASE, 0.2, 14.0, ("a1",))
+    blurred = SceneReading(BASE, 0.2, 14.0, ("a1",))
     assert planviz.visual(ROUTE, None, blurred, alone=True)[0] == 2
 
 
@@ -150,12 +150,12 @@ def test_steps_that_the_task_does_not_need_are_counted():
         "args": {"background": "white", "row": "b", "things": "red circle, blue star"},
         "checks": [],
     }
-    made = seen(scene_from("white: red circle at b1, blue star at b2, red star at b3, black ring at d4"))
+    made = seen(scene_from_text("white: red circle at b1, blue star at b2, red star at b3, black ring at d4"))
     assert planviz.correctness(turn, None, made) == ([], 2) and planviz.efficiency(turn, None, made)[0] == 3
 
 
 def test_a_switch_too_many_is_seen():
-    base = scene_from("white: green square at a1, black square at b1, black square at c1")
+    base = scene_from_text("white: green square at a1, black square at b1, black square at c1")
     turn = {
         "kind": "switch",
         "args": {"state": "on", "cells": "b1"},
@@ -175,23 +175,25 @@ def test_wordings_of_a_request_say_the_same(data: Path):
         text = sample.turns[0].prompt_text
         others = [one for one in rewording.wordings(text) if one != text]
         assert others and len(set(others)) == len(others)
-        assert all(rewording.same(parse(text), parse(one)) for one in others)
+        assert all(rewording.is_same_request(parse(text), parse(one)) for one in others)
 
 
 def test_what_says_something_else_is_told_apart():
     first = "Draw a white panel with switches at a1, b2, and turn on a1."
-    assert rewording.same(parse(first), parse("Make a white panel that has switches at b2, a1, of which a1 are on."))
-    assert not rewording.same(
+    assert rewording.is_same_request(
+        parse(first), parse("Make a white panel that has switches at b2, a1, of which a1 are on.")
+    )
+    assert not rewording.is_same_request(
         parse(first), parse("Make a white panel that has switches at b2, a1, of which b2 are on.")
     )
     steps = "Draw a white table and lay out in row a: a red star, then a blue star."
-    assert not rewording.same(
+    assert not rewording.is_same_request(
         parse(steps), parse("Draw a white table and lay out in row a: a blue star, then a red star.")
     )
     question = Question(
         ("kept",), (), {}, TurnRef(), {"task": (Text(first),), "wordings": (Text("Draw a pink panel."), Text(first))}
     )
-    assert [bool(one["lost"]) for one in (rewording.answer(question) or {})["wordings"]] == [True, False]
+    assert [bool(one["lost"]) for one in (rewording.answer_rewording(question) or {})["wordings"]] == [True, False]
 
 
 def test_the_style_study_runs_offline(data: Path, tmp_path: Path):

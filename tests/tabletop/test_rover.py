@@ -11,10 +11,10 @@ import weft
 from weft_tabletop.exact import rover
 from weft_tabletop.make import make
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import Asked, described, parse
-from weft_tabletop.world.listening import in_short
+from weft_tabletop.world.language import TableRequest, describe_scene, parse
+from weft_tabletop.world.listening import shorten_request
 from weft_tabletop.world.operations import Operation
-from weft_tabletop.world.scenes import Reading, Scene, scene_from
+from weft_tabletop.world.scenes import Scene, SceneReading, scene_from_text
 
 
 @pytest.fixture(scope="module")
@@ -113,18 +113,18 @@ def test_the_tiny_model_takes_part(data: Path, tmp_path: Path):
     assert sum(right) / len(right) > 0.8
 
 
-def read(scene: Scene) -> Reading:
-    return Reading(scene, 1.0, 0.0)
+def read(scene: Scene) -> SceneReading:
+    return SceneReading(scene, 1.0, 0.0)
 
 
-TABLE = scene_from("white: red star at a1, blue ring at c3")
+TABLE = scene_from_text("white: red star at a1, blue ring at c3")
 FALL = {"kind": "gravity", "args": {}, "type": "causal"}
 DUE = Operation("gravity").apply(TABLE)
 
 
 def test_plans_are_read_by_objects_and_cells():
     said = [
-        (f"<think> {described(DUE)} </think>", 5),
+        (f"<think> {describe_scene(DUE)} </think>", 5),
         ("The red star at d1 and the blue ring at d3, on a white table.", 5),
         ("The red star at d1.", 2),  # one of two
         ("red star at d1, blue ring at c3", 2),
@@ -133,50 +133,54 @@ def test_plans_are_read_by_objects_and_cells():
         ("", 1),
     ]
     for plan, score in said:
-        assert rover.task("reasoning_process", FALL, read(TABLE), read(DUE), plan)[0] == score, plan
+        assert rover.score_task("reasoning_process", FALL, read(TABLE), read(DUE), plan)[0] == score, plan
 
 
 def test_alignment_is_to_ones_own_picture_right_or_wrong():
-    wrong = scene_from("white: red star at b1, blue ring at c3")
-    assert rover.task("reasoning_alignment", FALL, read(TABLE), read(wrong), described(wrong))[0] == 5
-    assert rover.task("reasoning_alignment", FALL, read(TABLE), read(wrong), described(DUE))[0] == 1
+    wrong = scene_from_text("white: red star at b1, blue ring at c3")
+    assert rover.score_task("reasoning_alignment", FALL, read(TABLE), read(wrong), describe_scene(wrong))[0] == 5
+    assert rover.score_task("reasoning_alignment", FALL, read(TABLE), read(wrong), describe_scene(DUE))[0] == 1
 
 
 def test_pictures_by_what_had_to_change_and_what_had_to_stay():
     half = TABLE.put({"a1": None, "d1": TABLE.at("a1")})
-    assert rover.task("reasoning_visual", FALL, read(TABLE), read(DUE), "")[0] == 5
-    assert rover.task("reasoning_visual", FALL, read(TABLE), read(half), "")[0] == 2
+    assert rover.score_task("reasoning_visual", FALL, read(TABLE), read(DUE), "")[0] == 5
+    assert rover.score_task("reasoning_visual", FALL, read(TABLE), read(half), "")[0] == 2
     # at least half
-    assert rover.task("reasoning_visual", {**FALL, "type": "abstract"}, read(TABLE), read(half), "")[0] == 2
-    assert rover.task("reasoning_visual", FALL, read(TABLE), read(TABLE), "")[0] == 1
+    assert rover.score_task("reasoning_visual", {**FALL, "type": "abstract"}, read(TABLE), read(half), "")[0] == 2
+    assert rover.score_task("reasoning_visual", FALL, read(TABLE), read(TABLE), "")[0] == 1
     spoilt = DUE.put({"b2": DUE.at("d1")})
-    assert rover.task("visual_consistency", FALL, read(TABLE), read(spoilt), "")[0] == 4
-    assert rover.task("image_quality", FALL, read(TABLE), Reading(DUE, 1.0, 30.0), "")[0] == 1
+    assert rover.score_task("visual_consistency", FALL, read(TABLE), read(spoilt), "")[0] == 4
+    assert rover.score_task("image_quality", FALL, read(TABLE), SceneReading(DUE, 1.0, 30.0), "")[0] == 1
 
 
 def test_answers_are_held_against_the_picture_on_the_way():
-    asked = Asked("then", {"done": "Let everything in the table fall down.", "cell": "d1"}, {})
+    asked = TableRequest("then", {"done": "Let everything in the table fall down.", "cell": "d1"}, {})
     turn = {"kind": "then", "args": asked.args, "type": "physical", "answer": "a red star"}
-    helper = answers.helper(asked, {"image": TABLE})
-    assert rover.puzzle("interleaved_reasoning", turn, read(TABLE), read(helper), "")[0] == 5
-    assert rover.puzzle("interleaved_reasoning", turn, read(TABLE), read(TABLE), "")[0] == 1
+    helper = answers.helper_scene(asked, {"image": TABLE})
+    assert rover.score_puzzle("interleaved_reasoning", turn, read(TABLE), read(helper), "")[0] == 5
+    assert rover.score_puzzle("interleaved_reasoning", turn, read(TABLE), read(TABLE), "")[0] == 1
     align = "reasoning_alignment"
-    assert rover.puzzle(align, turn, read(TABLE), read(helper), "Final Answer: a red star")[0] == 5
+    assert rover.score_puzzle(align, turn, read(TABLE), read(helper), "Final Answer: a red star")[0] == 5
     # wrong, but what its picture shows
-    assert rover.puzzle(align, turn, read(TABLE), read(TABLE), "Final Answer: nothing")[0] == 5
-    assert rover.puzzle(align, turn, read(TABLE), read(TABLE), "Final Answer: a red star")[0] == 1
+    assert rover.score_puzzle(align, turn, read(TABLE), read(TABLE), "Final Answer: nothing")[0] == 5
+    assert rover.score_puzzle(align, turn, read(TABLE), read(TABLE), "Final Answer: a red star")[0] == 1
     logical = {**turn, "type": "logical"}
-    assert rover.puzzle(align, logical, read(TABLE), read(TABLE), "Final Answer: nothing")[0] == 1
-    assert rover.puzzle(align, {**turn, "type": "jigsaw"}, read(TABLE), read(TABLE), "Final Answer: nothing")[0] == 2
+    assert rover.score_puzzle(align, logical, read(TABLE), read(TABLE), "Final Answer: nothing")[0] == 1
+    assert (
+        rover.score_puzzle(align, {**turn, "type": "jigsaw"}, read(TABLE), read(TABLE), "Final Answer: nothing")[0] == 2
+    )
 
 
 def test_how_to_answer_is_heard_in_short():
     assert (
-        in_short("Think between <think> and </think>, then draw.\n\nTask: Add a thing.") == "Think first. Add a thing."
+        shorten_request("Think between <think> and </think>, then draw.\n\nTask: Add a thing.")
+        == "Think first. Add a thing."
     )
     assert (
-        in_short('Make a picture first. End with "Final Answer: x".\n\nTask: How many?') == "Show it first. How many?"
+        shorten_request('Make a picture first. End with "Final Answer: x".\n\nTask: How many?')
+        == "Show it first. How many?"
     )
-    assert in_short('Make no picture. End with "Final Answer: x".\n\nTask: How many?') == "How many?"
-    assert in_short("Add a thing.") == "Add a thing."
+    assert shorten_request('Make no picture. End with "Final Answer: x".\n\nTask: How many?') == "How many?"
+    assert shorten_request("Add a thing.") == "Add a thing."
     assert parse("Double the red stars in the table.") is not None

@@ -17,7 +17,7 @@ from weft_tabletop.exact import weaver
 from weft_tabletop.make import make
 from weft_tabletop.make.weaver import steps
 from weft_tabletop.world import language
-from weft_tabletop.world.scenes import Reading, Scene, Thing, scene_from
+from weft_tabletop.world.scenes import Scene, SceneReading, Thing, scene_from_text
 
 WOVEN = "weaver:planner=tabletop/oracle,visualizer=tabletop/{}"
 
@@ -97,7 +97,7 @@ def test_plans_of_both_kinds_come_to_the_same(tmp_path: Path, data: Path):
     assert dense.id != chained.id and {verdict.value for verdict in chained.verdicts} == {1.0}
     asked = language.parse("Show in exactly 2 steps how to make a mint table with a red star at b2, a blue ring at c3.")
     assert asked is not None
-    whole, by_steps = (parse_plan(planning.planned(asked, {}, chained=one)).images for one in (False, True))
+    whole, by_steps = (parse_plan(planning.write_plan(asked, {}, chained=one)).images for one in (False, True))
     assert [one.uses for one in whole] == [(), ()] and [one.uses for one in by_steps] == [(), (1,)]
     assert by_steps[1].prompt == "Add a blue ring at c3 in the table." and whole[1].size == (64, 64)
 
@@ -105,16 +105,16 @@ def test_plans_of_both_kinds_come_to_the_same(tmp_path: Path, data: Path):
 # the exact judge
 
 TURN = {"kind": "build", "args": {"background": "mint", "number": "2", "things": "red star at b2, blue ring at c3"}}
-ONE, BOTH = scene_from("mint: red star at b2"), scene_from("mint: red star at b2, blue ring at c3")
+ONE, BOTH = scene_from_text("mint: red star at b2"), scene_from_text("mint: red star at b2, blue ring at c3")
 SAID = ["Step 1: add a red star at b2.", "Step 2: add a blue ring at c3."]
 
 
-def seen(scene: Scene, unknown: tuple[str, ...] = ()) -> Reading:
-    return Reading(scene, 1.0, 0.0, unknown)
+def seen(scene: Scene, unknown: tuple[str, ...] = ()) -> SceneReading:
+    return SceneReading(scene, 1.0, 0.0, unknown)
 
 
 def scores(*made: Any, turn: Any = TURN) -> dict[str, float | None]:
-    return {metric: share for metric, (share, _) in weaver.scored(turn, [], made).items()}
+    return {metric: share for metric, (share, _) in weaver.score_document(turn, [], made).items()}
 
 
 def test_what_each_mistake_costs():

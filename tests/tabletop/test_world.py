@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from PIL import Image as Pil
 from PIL import ImageFilter
 
-from weft_tabletop.make.dialogues import Maker, make_dialogue
-from weft_tabletop.make.imug_points import visible
+from weft_tabletop.make.dialogues import DialogueMaker, make_dialogue
+from weft_tabletop.make.imug_points import visible_args
 from weft_tabletop.make.requests import MAKERS, random_scene
-from weft_tabletop.world.language import QUESTIONS, WORDINGS, described, parse, scene_described
-from weft_tabletop.world.operations import EFFECTS, Operation, frames, shortest_paths, uncovered
-from weft_tabletop.world.scenes import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from
+from weft_tabletop.world.language import QUESTIONS, WORDINGS, describe_scene, parse, parse_scene
+from weft_tabletop.world.operations import EFFECTS, Operation, frames, shortest_paths, uncover
+from weft_tabletop.world.scenes import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from_text
 
 scenes = st.builds(
     Scene,
@@ -28,7 +28,7 @@ scenes = st.builds(
 @given(scenes)
 def test_every_scene_is_read_back_from_its_picture(scene: Scene):
     reading = read(draw(scene))
-    assert reading.scene == scene and reading.sure and reading.confidence > 0.9 and reading.residual < 1
+    assert reading.scene == scene and reading.is_sure and reading.confidence > 0.9 and reading.residual < 1
 
 
 def blurred(picture: Pil.Image) -> Pil.Image:
@@ -60,12 +60,12 @@ def test_reading_holds_under_what_models_and_files_do_to_pictures(spoil):
     for _ in range(120):
         scene = random_scene(chance, 0, 16)
         reading = read(spoil(draw(scene)))
-        assert reading.scene == scene and reading.sure
+        assert reading.scene == scene and reading.is_sure
 
 
 def test_it_says_when_it_does_not_know():
-    assert not read(Pil.fromarray(np.random.default_rng(1).integers(0, 255, (64, 64, 3), dtype=np.uint8))).sure
-    assert not read(Pil.new("RGB", (64, 64), (90, 40, 160))).sure
+    assert not read(Pil.fromarray(np.random.default_rng(1).integers(0, 255, (64, 64, 3), dtype=np.uint8))).is_sure
+    assert not read(Pil.new("RGB", (64, 64), (90, 40, 160))).is_sure
     half = draw(Scene("white").put({"b2": Thing("red", "circle")}))
     half.paste((128, 128, 128), (0, 0, 64, 16))
     assert set(read(half).unknown) >= {"a1", "a2", "a3", "a4"}
@@ -74,7 +74,7 @@ def test_it_says_when_it_does_not_know():
 @settings(max_examples=100, deadline=None)
 @given(scenes)
 def test_a_scene_and_its_texts_say_the_same(scene: Scene):
-    assert scene_from(str(scene)) == scene and scene_described(described(scene)) == scene
+    assert scene_from_text(str(scene)) == scene and parse_scene(describe_scene(scene)) == scene
 
 
 KINDS = tuple(MAKERS)
@@ -90,7 +90,7 @@ def test_every_sentence_is_parsed_back_to_what_it_asks(seed: int):
         assert asked is not None and asked.kind == turn.kind, turn.text
         assert {slot: f"Image #{number}" for slot, number in turn.images.items()} == dict(asked.images)
         if turn.kind != "put back":  # what it puts back is for the listener to remember
-            assert dict(asked.args) == visible(turn)
+            assert dict(asked.args) == visible_args(turn)
 
 
 def test_no_two_wordings_can_be_taken_for_each_other():
@@ -116,7 +116,7 @@ TOUCHES = {
 @given(st.integers(0, 10**9), st.sampled_from([kind for kind in EFFECTS if kind not in ("draw", "draw any")]))
 def test_every_effect_touches_only_what_it_says(seed: int, kind: str):
     chance = random.Random(seed)
-    maker = Maker("edit", [random_scene(chance), random_scene(chance)], chance)
+    maker = DialogueMaker("edit", [random_scene(chance), random_scene(chance)], chance)
     maker.try_turn("remove")
     if not maker.try_turn(kind):
         return
@@ -128,7 +128,7 @@ def test_every_effect_touches_only_what_it_says(seed: int, kind: str):
     assert after is not None and after != before
     ground = "background" in turn.args.get("objection", kind)
     assert (before.background != after.background) == ground
-    changed = set(before.differs_at(after))
+    changed = set(before.changed_cells(after))
     if kind in TOUCHES:
         assert changed <= {turn.args[name] for name in TOUCHES[kind]}
     elif kind in ("one more", "one less", "add any"):
@@ -153,7 +153,7 @@ def test_every_effect_touches_only_what_it_says(seed: int, kind: str):
 
 
 def test_what_follows_from_a_table_by_a_rule():
-    scene = scene_from("white: red star at a1, blue ring at a2, red star at b4")
+    scene = scene_from_text("white: red star at a1, blue ring at a2, red star at b4")
     apply = lambda kind, **args: str(Operation(kind, args).apply(scene))  # noqa: E731
     assert apply("hours", steps="1", hours="2", side="right") == "white: red star at a3, blue ring at a4"
     assert (
@@ -172,7 +172,7 @@ def test_what_follows_from_a_table_by_a_rule():
 
 
 def test_documents_end_where_their_operation_leads():
-    scene = scene_from("white: red star at a1")
+    scene = scene_from_text("white: red star at a1")
     film = {"number": "3", "side": "right"}
     shown = frames("film", film, scene)
     assert [words for words, _ in shown] == ["After 1 step:", "After 2 steps:", "After 3 steps:"]
@@ -186,12 +186,14 @@ def test_documents_end_where_their_operation_leads():
 
 
 def test_what_a_cover_hides_follows_from_the_mirror():
-    scene = scene_from("white: red star at a1, red star at a4, blue ring at b2, black dot at b3")
+    scene = scene_from_text("white: red star at a1, red star at a4, blue ring at b2, black dot at b3")
     assert (
-        str(uncovered(scene, "left to right"))
+        str(uncover(scene, "left to right"))
         == "white: red star at a1, red star at a4, blue ring at b2, blue ring at b3"
     )
-    assert uncovered(scene_from("white: red star at a1"), "left to right") == scene_from("white: red star at a1")
+    assert uncover(scene_from_text("white: red star at a1"), "left to right") == scene_from_text(
+        "white: red star at a1"
+    )
 
 
 def test_mirrors_and_turns_undo_themselves():

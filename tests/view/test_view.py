@@ -95,7 +95,7 @@ def test_runs_numbers_dialogues_and_search_in_a_browser(address: str):
         assert boxes.count() == 2
         for at in range(2):
             boxes.nth(at).check()
-        page.get_by_role("button", name="Open those chosen together").click()
+        page.get_by_role("button", name="Open selected runs together").click()
         page.locator("h2", has_text="Compared").wait_for()
         wait_for_pictures(page)
         page.get_by_role("link", name="Dialogues", exact=True).click()

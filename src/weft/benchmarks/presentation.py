@@ -28,14 +28,14 @@ class Presentation(Struct, frozen=True, kw_only=True):
     """The name that its paper uses; without one, the benchmark's `name` is shown."""
     axis_names: Mapping[str, tuple[str, ...]] = {}
     """The names of an axis's groups, where they are the same in every dataset."""
-    glossary: Mapping[str, str] = {}
-    """Columns of tables spelled out, for the legend below a table: column -> name."""
     distribution_metrics: tuple[str, ...] = ()
     """Metrics whose distribution is plotted, besides that of the headline score."""
     max_score: float = 1.0
     """Full marks as the paper prints them: 1, 10 or 100. Every number that is shown is on this scale."""
     digits: int = 3
     """Decimals of a number that is shown."""
+    glossary: Mapping[str, str] = {}
+    """Columns and metrics spelled out, as `NAME: what it measures`. Reports show them on hover and below tables."""
     pairwise: bool = False
     """A verdict compares two models. Such runs have no headline score; `ranking` is plotted instead."""
     turn_names: tuple[str, ...] = ()

@@ -1,5 +1,5 @@
-"""Ctrl-C and SIGTERM: what is in flight has a moment to come back, for it may have been paid for; then it is the
-end."""
+"""Ctrl-C and SIGTERM: calls in flight get a moment to return, since they may have been paid for; then work is
+cancelled."""
 
 import asyncio
 import contextlib
@@ -13,9 +13,10 @@ from typing import Any, TypeVar, cast
 from weft.calls.caller import Halt
 from weft.errors import WeftError
 
-PATIENT = 4  # times that Ctrl-C is asked for, before it is simply the end
-INTERRUPT_GRACE_S = 1.0  # seconds that calls in flight have to come back after Ctrl-C
+MAX_INTERRUPTS = 4  # Ctrl-C beyond this ends the process at once
+INTERRUPT_GRACE_S = 1.0  # calls in flight may return after Ctrl-C
 T = TypeVar("T")
+_handlers: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}  # of loops outside of the main thread
 
 
 class Interrupted(WeftError):
@@ -23,12 +24,14 @@ class Interrupted(WeftError):
 
 
 async def await_interruptible(work: "asyncio.Future[T]", halt: Halt, when: str) -> T:
-    """What is done before there is a run. At Ctrl-C calls in flight have a second to come back."""
+    """Await work that is done before there is a run. Raises Interrupted at Ctrl-C, after the grace for calls."""
 
     def interrupt() -> None:
-        first = halt.reason is None
+        grace = 0.0
+        if halt.reason is None:
+            grace = INTERRUPT_GRACE_S
         halt.stop(Interrupted(f"interrupted {when}; what was answered is kept: the same command goes on"))
-        asyncio.get_running_loop().call_later(INTERRUPT_GRACE_S if first else 0, work.cancel)
+        asyncio.get_running_loop().call_later(grace, work.cancel)
 
     try:
         with on_interrupt(interrupt):
@@ -41,73 +44,75 @@ async def await_interruptible(work: "asyncio.Future[T]", halt: Halt, when: str) 
 
 @contextlib.contextmanager
 def on_interrupt(act: Callable[[], None]) -> Generator[None]:
-    """`act` in the loop, at Ctrl-C and SIGTERM. If the loop has not come round to it when the next one comes, a model
-    of the user's blocks it, and is broken off."""
+    """Call `act` in the event loop at Ctrl-C and SIGTERM.
+
+    If the next signal comes before the loop got to it, a user's model blocks the loop: KeyboardInterrupt is raised in
+    that model.
+    """
     if threading.current_thread() is not threading.main_thread():
-        with _told_from_elsewhere(act):
+        with _register(act):
             yield
         return
     loop = asyncio.get_running_loop()
     waiting = threading.Event()
-    pressed = itertools.count(1)
+    signals = itertools.count(1)
 
-    def come_round() -> None:
+    def act_in_loop() -> None:
         waiting.clear()
         act()
 
-    def told(number: int, frame: Any) -> None:
-        if next(pressed) > PATIENT:  # a model that will not be stopped
+    def handle(number: int, frame: Any) -> None:
+        if next(signals) > MAX_INTERRUPTS:  # a model that will not be stopped
             os._exit(130)
         if waiting.is_set():
-            act()  # the loop may come to another call of the same model before it comes round to this
+            act()  # the loop may start another call of the same model before it gets to `act_in_loop`
             raise KeyboardInterrupt
         waiting.set()
-        loop.call_soon_threadsafe(come_round)
+        loop.call_soon_threadsafe(act_in_loop)
 
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 
-_acts: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
-
-
 @contextlib.contextmanager
-def _told_from_elsewhere(act: Callable[[], None]) -> Generator[None]:
-    """In a thread of its own, where no signal comes: whoever waits for it in the main thread passes it on."""
+def _register(act: Callable[[], None]) -> Generator[None]:
+    """Let `interrupt_loop` call `act`: signals reach only the main thread, which passes them on."""
     loop = asyncio.get_running_loop()
-    acts = _acts.setdefault(loop, [])
-    acts.append(act)
+    handlers = _handlers.setdefault(loop, [])
+    handlers.append(act)
     try:
         yield
     finally:
-        acts.remove(act)
-        if not acts:
-            _acts.pop(loop, None)
+        handlers.remove(act)
+        if not handlers:
+            _handlers.pop(loop, None)
 
 
 def interrupt_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Ctrl-C for what goes on in another thread's loop."""
+    """Interrupt the work in another thread's loop, as Ctrl-C would."""
 
-    def act() -> None:
-        acts = _acts.get(loop)
-        if acts:
-            acts[-1]()
-        else:
-            for task in asyncio.all_tasks(loop):
-                task.cancel()
+    def interrupt() -> None:
+        handlers = _handlers.get(loop)
+        if handlers:
+            handlers[-1]()
+            return
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
 
-    with contextlib.suppress(RuntimeError):  # it is over already
-        loop.call_soon_threadsafe(act)
+    with contextlib.suppress(RuntimeError):  # the loop is closed already
+        loop.call_soon_threadsafe(interrupt)
 
 
 def find_root_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that a person can act on, out of those that came together."""
-    leaves = [
-        find_root_error(cast(BaseExceptionGroup[BaseException], e)) if isinstance(e, BaseExceptionGroup) else e
-        for e in group.exceptions
-    ]
-    return next((error for error in leaves if isinstance(error, WeftError)), leaves[0])
+    """Return the error of a group that a person can act on: the first that weft raised, else the first."""
+    errors: list[BaseException] = []
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            errors.append(find_root_error(cast(BaseExceptionGroup[BaseException], error)))
+        else:
+            errors.append(error)
+    return next((error for error in errors if isinstance(error, WeftError)), errors[0])

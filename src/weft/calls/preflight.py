@@ -1,10 +1,9 @@
-"""Before the first call of a run that is paid for, one small question to each endpoint: a key that is missing, an
-address that nobody answers at, a model that is not there, a judge that cannot answer by a schema are found out before
-an image is drawn.
+"""Asks each endpoint one small question before the first paid call of a run, so that a missing key, a wrong address, an
+unknown model or a judge that cannot follow a schema is found before an image is generated.
 
-Nobody is asked where all answers are cached already, in a dry run, or at endpoints that are no servers. What is asked
-here is in the journal like any call, under no run. A model that answers such a question badly may still draw: only who
-turns it away, or is not there, ends a run; a judge must answer it."""
+Nothing is asked if all answers are cached, in a dry run, or of endpoints that are not servers. The questions are
+journalled like any call, under no run. A model's answer does not matter; a judge must answer by the schema.
+"""
 
 import asyncio
 import time
@@ -27,76 +26,91 @@ SCHEMA: dict[str, Any] = {
     "required": ["reasoning", "score"],
     "additionalProperties": False,
 }
-JUDGED = (
+JUDGE_PROMPT = (
     "Question: what is 2 + 3? Answer: 5. Score this answer from 0 (wrong) to 10 (right), with a reason of a few words. "
     "Reply with one JSON object that fits this schema, and nothing else:\n"
 )
-NO_PROBE = "--no-probe leaves this question out"
+NO_PROBE = "--no-probe skips this check"
 
 
 @dataclass
 class Preflight:
-    """Passed once every endpoint has been asked. `callers` may still grow until then."""
+    """Checks every endpoint once. `callers` may still grow until then."""
 
     callers: Mapping[str, Caller]
     task: asyncio.Task[None] | None = None
 
     async def ask_once(self) -> None:
-        """Raises EndpointDown where a run would be pointless."""
+        """Wait until every endpoint was asked. Raises EndpointDown if a run would be pointless."""
         if self.task is None:
             self.task = asyncio.ensure_future(self._ask_all())
         await asyncio.shield(self.task)
 
     async def _ask_all(self) -> None:
-        servers = {role: one for role, one in self.callers.items() if _is_server(one.endpoint)}
-        asked = {role: one for role, one in servers.items() if _is_asked(one.endpoint)}
-        silent = {role: one.endpoint.address for role, one in servers.items() if role not in asked}
+        to_ask: dict[str, Caller] = {}
+        to_reach: dict[str, str] = {}  # role -> address
+        for role, caller in self.callers.items():
+            if not _is_server(caller.endpoint):
+                continue
+            if _is_askable(caller.endpoint):
+                to_ask[role] = caller
+            else:
+                to_reach[role] = caller.endpoint.address
         for role, caller in self.callers.items():
             if caller.endpoint.missing_key:
                 raise EndpointDown(f"{role} {caller.name}: {caller.endpoint.missing_key} ({NO_PROBE})", user_fault=True)
-        if silent:
-            found = await asyncio.to_thread(check_reachable, silent.values())
-        else:
-            found = dict[str, str]()
-        for role, url in silent.items():
-            if found[url]:
+        await self._check_addresses(to_reach)
+        probes = [_ask_judge(caller) if role == "judge" else _ask_model(caller) for role, caller in to_ask.items()]
+        results = await asyncio.gather(*probes, return_exceptions=True)
+        error = next((result for result in results if isinstance(result, BaseException)), None)
+        if error is not None:
+            raise error
+
+    async def _check_addresses(self, addresses: Mapping[str, str]) -> None:
+        if not addresses:
+            return
+        problems = await asyncio.to_thread(check_reachable, addresses.values())
+        for role, address in addresses.items():
+            if problems[address]:
+                name = self.callers[role].name
                 raise EndpointDown(
-                    f"{role} {self.callers[role].name}: nobody answers at {url}: {found[url]} ({NO_PROBE})",
-                    user_fault=True,
+                    f"{role} {name}: nobody answers at {address}: {problems[address]} ({NO_PROBE})", user_fault=True
                 )
-        asking = (_try_out(caller, judge=role == "judge") for role, caller in asked.items())
-        answers = await asyncio.gather(*asking, return_exceptions=True)
-        raised = next((one for one in answers if isinstance(one, BaseException)), None)
-        if raised is not None:
-            raise raised
 
 
 def _is_server(endpoint: Endpoint) -> bool:
     return endpoint.address.startswith("http") and endpoint.cacheable
 
 
-def _is_asked(server: Endpoint) -> bool:
-    """Servers are, as far as they answer at once and in words; of others only the address is tried."""
+def _is_askable(server: Endpoint) -> bool:
+    """Return whether a server answers at once and in text; of others only the address is checked."""
     return not isinstance(server, TaskEndpoint) and server.gives.text
 
 
-async def _try_out(caller: Caller, *, judge: bool) -> None:
-    """Whatever a model answers, it is there. A judge must give a verdict by the schema, and has a second try."""
-    text, schema = (JUDGED + msgspec.json.encode(SCHEMA).decode(), SCHEMA) if judge else (READY, None)
+async def _ask_model(caller: Caller) -> None:
+    """Ask for one word. Any answer will do."""
+    await caller.ask_uncached((Message("user", (Text(READY),)),), Request("text", draw=_now()))
+
+
+async def _ask_judge(caller: Caller) -> None:
+    """Ask for a verdict. Raises EndpointDown if the judge fails, or twice does not follow the schema."""
+    prompt = JUDGE_PROMPT + msgspec.json.encode(SCHEMA).decode()
     problem = ""
-    for first in (True, False):
-        now = int(time.time() * 1000)  # how things are now is what is asked
-        reply = await caller.ask_uncached((Message("user", (Text(text),)),), Request("text", schema, draw=now))
-        if not judge:
-            return
-        if first and reply.outcome == "failed":
+    for is_first in (True, False):
+        reply = await caller.ask_uncached((Message("user", (Text(prompt),)),), Request("text", SCHEMA, draw=_now()))
+        if is_first and reply.outcome == "failed":
             raise EndpointDown(
                 f"the judge {caller.name} did not answer a small question: {reply.reason} ({NO_PROBE})", user_fault=True
             )
         try:
-            read_reply(reply.text, SCHEMA, lambda: JUDGED)
+            read_reply(reply.text, SCHEMA, lambda: JUDGE_PROMPT)
             return
         except UnusableReply as error:
-            said = " ".join(reply.text.split())
-            problem = f"{error}; it said: {said[:120] or '(nothing)'}"
+            text = " ".join(reply.text.split())
+            problem = f"{error}; it said: {text[:120] or '(nothing)'}"
     raise EndpointDown(f"the judge {caller.name} cannot answer by a schema: {problem} ({NO_PROBE})", user_fault=True)
+
+
+def _now() -> int:
+    """Return a draw number that makes this call differ from all earlier ones."""
+    return int(time.time() * 1000)

@@ -1,8 +1,8 @@
-"""The models of one piece of work, by role. Each has a limiter, a price and a cache key of its own; all share a budget,
+"""The models of one piece of work, by role. Each has a limiter, a price and cache keys of its own; all share a budget,
 a journal and a reason to stop.
 
-    roles = ModelsByRole(Limits(budget=5.0), {"writer": endpoint, "painter": other}, {}, journal, blobs)
-    reply = await roles.callers["writer"].reply(messages, Want("text"))
+    models = ModelsByRole(Limits(budget=5.0), {"writer": endpoint, "painter": other}, {}, journal, blobs)
+    reply = await models.callers["writer"].reply(messages, Request("text"))
 """
 
 from collections.abc import Mapping
@@ -23,22 +23,25 @@ MIN_SAMPLES_IN_FLIGHT = 16
 
 
 class Limits(Struct, frozen=True):
-    """What may be spent, and how much at a time."""
+    """How much may be spent, and how many calls may be in flight."""
 
     budget: float | None = None  # in USD
-    concurrency: int | None = None  # calls in flight at one endpoint; found by trying where it is not given
+    concurrency: int | None = None  # calls in flight at one endpoint; found by trying if not set
     judge_concurrency: int | None = None
     retry_policy: RetryPolicy = RetryPolicy()
-    preflight: bool = False  # whether each endpoint is asked one small question before the first call
+    preflight: bool = False  # ask each endpoint one small question before the first call
 
     def concurrency_of(self, role: str, endpoint: Endpoint) -> int | None:
-        if isinstance(endpoint, BatchEndpoint):  # the questions of a batch go together
+        """Return the concurrency set for an endpoint; None if it is to be found by trying."""
+        if isinstance(endpoint, BatchEndpoint):  # the calls of a batch are submitted together
             return None
-        return (self.judge_concurrency if role == "judge" else None) or self.concurrency
+        if role == "judge" and self.judge_concurrency:
+            return self.judge_concurrency
+        return self.concurrency
 
 
 class ModelsByRole:
-    """Callers by role. `judge` is a role like any other, but for its own concurrency."""
+    """Callers by role. `judge` is a role like any other, except for its own concurrency."""
 
     def __init__(
         self,
@@ -50,53 +53,59 @@ class ModelsByRole:
         *,
         composed: bool = False,
     ) -> None:
-        """`composed`: replies are made of several calls, which are journalled even where they cost nothing."""
-        self.endpoints = dict[str, Endpoint]()
+        """`composed`: replies are made from several calls, which are journalled even if they cost nothing."""
+        self.endpoints: dict[str, Endpoint] = {}
+        self.prices: dict[str, Price | None] = {}
+        self.callers: dict[str, Caller] = {}
         self.journal = journal
         self.blobs = blobs
         self.halt = Halt()
-        self.budget, self.prices, self.callers = Budget(limits.budget), dict[str, Price | None](), dict[str, Caller]()
+        self.budget = Budget(limits.budget)
         self.samples_in_flight = MIN_SAMPLES_IN_FLIGHT  # how many samples are worked on at a time
         self._limits = limits
         self._prices = prices
         self._composed = composed
+        self._preflight: Preflight | None = None
         if limits.preflight:
             self._preflight = Preflight(self.callers)
-        else:
-            self._preflight = None
         self.add_endpoints(endpoints)
 
     def add_endpoints(self, endpoints: Mapping[str, Endpoint]) -> None:
-        """Add endpoints by role. Raises UserError where a budget is set and a price is not known."""
-        limits = self._limits
+        """Add endpoints by role. Raises UserError if there is a budget and a price is unknown."""
         composed = self._composed or len(endpoints) > 2
         for role, endpoint in endpoints.items():
-            concurrency = limits.concurrency_of(role, endpoint)
             price = find_price(endpoint, self._prices)
-            if limits.budget is not None:
-                if price is None:
-                    name = endpoint.identity["model"]
-                    raise UserError(
-                        f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out`, or `image`, to weft.toml'
-                    )
-                if price != Price(0, 0):
-                    endpoint.max_reply_tokens = DEFAULT_MAX_OUTPUT_TOKENS
-                else:
-                    endpoint.max_reply_tokens = None
-            self.endpoints[role], self.prices[role] = endpoint, price and price.scaled_by(endpoint.usual_price_share)
+            self._limit_output(endpoint, price)
+            self.endpoints[role] = endpoint
+            self.prices[role] = price and price.scaled_by(endpoint.usual_price_share)
             caller = Caller(
                 endpoint,
                 role=role,
                 journal=self.journal,
                 budget=self.budget,
-                concurrency=concurrency,
+                concurrency=self._limits.concurrency_of(role, endpoint),
                 price=price,
-                retry_policy=limits.retry_policy,
+                retry_policy=self._limits.retry_policy,
                 halt=self.halt,
                 blobs=self.blobs,
                 always_record=composed and role != "judge",
             )
-            caller.before_call = self._preflight and self._preflight.ask_once
+            if self._preflight is not None:
+                caller.before_call = self._preflight.ask_once
             self.callers[role] = caller
             if role != "judge":
                 self.samples_in_flight = max(self.samples_in_flight, 2 * caller.limiter.maximum)
+
+    def _limit_output(self, endpoint: Endpoint, price: Price | None) -> None:
+        """Limit the replies of a paid endpoint if there is a budget, so that a call's maximum cost is known."""
+        if self._limits.budget is None:
+            return
+        if price is None:
+            name = endpoint.identity["model"]
+            raise UserError(
+                f"--budget needs a price for {name}; "
+                f'add [prices."{name}"] with `in` and `out`, or `image`, to weft.toml'
+            )
+        endpoint.max_reply_tokens = None
+        if price != Price(0, 0):
+            endpoint.max_reply_tokens = DEFAULT_MAX_OUTPUT_TOKENS

@@ -1,15 +1,16 @@
 """One call, from the first try to the last: a chain of links, each with one `send`. A call goes down the chain and its
 reply comes up.
 
-    Retried      tries again, until there is an answer or patience ends
-      Limited    waits for a slot: so many calls are in flight at one endpoint
-        Budgeted reserves money for the try, and books what it cost
-          Checked    asks the endpoint, and lets nothing up that is not what it says it is
+    RetryLink          tries again, until there is an answer or the retry policy is exhausted
+      LimiterLink      waits for a slot: calls in flight at one endpoint are limited
+        BudgetLink     reserves money for the try, and records what it cost
+          EndpointLink sends it to the endpoint, and validates what comes back
 
-A link gets a `Call`, gives a `Sent`, and raises `CallError` for a try that failed; `Retried` turns the last of those
-into a `failed` reply. One request's trouble is one request's: only what makes every further call pointless
-(`EndpointDown`), the budget, a full disk and the end of the run (`Halted`) are raised through the whole chain. The
-cache in front of it is in `caller.py`."""
+A link takes a `Call`, returns an `EndpointReply`, and raises `CallError` for a try that failed; `RetryLink` turns the
+last of those into a `failed` reply. One request's trouble stays its own: only what makes every further call pointless
+(`EndpointDown`), the budget, a full disk and the end of the run (`RunHalted`) are raised through the whole chain. The
+cache in front of it is in `caller.py`.
+"""
 
 import asyncio
 import math
@@ -33,29 +34,30 @@ from weft.secrets import scrub
 from weft.store.journal import Journal
 from weft.types import Image, Message, Part, Request, Usage, outcome_of
 
-LONG = 200_000  # characters of a reply that are checked in a thread, not in the event loop
-MAX_DENIALS = 3  # requests that are turned away, before any is answered, after which all would be
+LONG_REPLY = 200_000  # characters of a reply that is validated in a thread, not in the event loop
+MAX_DENIALS = 3  # requests that may be denied before any is answered
 
 
 class RetryPolicy(Struct, frozen=True):
-    """How often and how long to try again. Waits are drawn from [0, base * 2^n] up to `cap` (full jitter)."""
+    """How often and how long to try again. Waits are random in [0, base * 2^n], at most `cap` (full jitter)."""
 
     tries: int = 6
     rate_limit_tries: int = 30
-    empty_tries: int = 3
-    unreachable_tries: int = 4
-    base: float = 0.5
-    cap: float = 30.0
-    max_wait: float = 600.0
+    empty_tries: int = 3  # of a call whose replies are empty
+    unreachable_tries: int = 4  # while the endpoint has never answered
+    base: float = 0.5  # seconds
+    cap: float = 30.0  # seconds
+    max_wait: float = 600.0  # seconds; a longer Retry-After ends the run
 
     def choose_wait(self, retry: Retry, tried: int) -> float:
+        """Return how many seconds to wait after this many tries."""
         if retry.delay is not None:
             return retry.delay + random.uniform(0, min(1.0, self.base))
         return random.uniform(0, min(self.cap, self.base * 2**tried))
 
 
 class EndpointDown(WeftError):
-    """No further call can succeed: wrong key, no such model, no quota, nobody there. `user` tells whose move it is."""
+    """No further call can succeed: wrong key, no such model, no quota, no server. `user_fault`: the user must act."""
 
     def __init__(self, message: str, *, user_fault: bool) -> None:
         super().__init__(message)
@@ -64,14 +66,16 @@ class EndpointDown(WeftError):
 
 @dataclass
 class Halt:
-    """Shared by all callers of a run: once it has a reason, no new call goes out; calls in flight come back."""
+    """Shared by all callers of a run: once it has a reason, no new call is sent; calls in flight return."""
 
     reason: WeftError | None = None
 
     def stop(self, reason: WeftError) -> None:
+        """End the run for this reason, unless it is ending already."""
         self.reason = self.reason or reason
 
     def check(self) -> None:
+        """Raise RunHalted if the run is ending."""
         if self.reason is not None:
             raise RunHalted(str(self.reason))
 
@@ -82,104 +86,115 @@ class RunHalted(WeftError):
 
 @dataclass
 class CallTally:
-    """What has happened so far, for progress displays and reports."""
+    """What a caller has done so far, for progress displays and reports."""
 
     calls: int = 0
     cached: int = 0
-    cost: float = 0.0  # as the journal has it
-    retries: Counter[str] = field(default_factory=Counter[str])
+    cost: float = 0.0  # as recorded in the journal
+    retries: Counter[str] = field(default_factory=Counter[str])  # by reason
 
 
 @dataclass(slots=True)
 class Call:
-    """One request, and what its tries have come to so far."""
+    """One call, and what its tries have used so far."""
 
-    key: str
+    key: str  # the cache key
     request_json: bytes  # as it is journalled
     messages: tuple[Message, ...]
     request: Request
-    run: str = ""  # what it is booked under
+    run: str = ""  # under which it is journalled
     round: int = 1
-    is_probe: bool = False  # whether it only tries the endpoint out
+    is_probe: bool = False  # it only tries the endpoint out
     tries: int = 0
-    usage: Usage = field(default_factory=Usage)  # by all tries together
+    usage: Usage = field(default_factory=Usage)  # of all tries together
     sent_at: float = 0.0  # when the last try got its slot, by `time.perf_counter`
 
 
 class Link(Protocol):
-    """What a link of the chain stands on."""
+    """One link of the chain."""
 
     async def send(self, call: Call) -> EndpointReply: ...
 
 
 @dataclass
 class RetryLink:
-    """A call comes in; out comes an answer, or a `failed` reply with the reason once patience has ended. Raises
-    EndpointDown where every further call would fail as well. A refusal is an answer, and is never tried again; what
-    another try cannot change is not either."""
+    """Tries a call until there is an answer; returns a `failed` reply once the retry policy is exhausted.
+
+    A refusal is an answer, and is never tried again. Raises EndpointDown where every further call would fail as well.
+    """
 
     inner: Link
     retry_policy: RetryPolicy
     tally: CallTally
     label: str  # role and name, for messages
-    answered: bool = False  # whether any call was, by this command
+    answered: bool = False  # whether this command got any answer
     denied: int = 0
 
     async def send(self, call: Call) -> EndpointReply:
         failed = 0
-        pushed = 0
+        rate_limited = 0
         empty = 0
         while True:
             call.tries += 1
             try:
-                sent = await self.inner.send(call)
+                reply = await self.inner.send(call)
             except CallError as error:
+                self._check_fatal(call, error)
                 retry = error.retry
-                why = error.retry.kind
-                if retry.kind == "fatal":
-                    raise EndpointDown(
-                        f"{self.label}: {error}; no further call would be answered", user_fault=True
-                    ) from None
-                if retry.kind == "denied":
-                    self._count_denial(call, error)
+                reason = retry.kind
                 if retry.kind in ("no", "denied"):
                     return EndpointReply((), "failed", str(error), scrub_message(error.trace))
                 if retry.kind == "rate_limit":
-                    pushed += 1
-                    over = pushed >= self.retry_policy.rate_limit_tries
+                    rate_limited += 1
+                    exhausted = rate_limited >= self.retry_policy.rate_limit_tries
                 else:
                     failed += 1
-                    over = failed >= self.retry_policy.tries
-                if error.unreachable and not self.answered and (over or failed >= self.retry_policy.unreachable_tries):
+                    exhausted = failed >= self.retry_policy.tries
+                unreachable = failed >= self.retry_policy.unreachable_tries or exhausted
+                if error.unreachable and unreachable and not self.answered:
                     raise EndpointDown(str(error), user_fault=True) from None
-                if over:
+                if exhausted:
                     return EndpointReply((), "failed", f"{error} (after {call.tries} tries)")
-                tried = failed + pushed
+                tried = failed + rate_limited
             else:
                 self.answered = True
                 empty += 1
-                if not sent.retry_advised or empty >= self.retry_policy.empty_tries:
-                    return sent
+                if not reply.retry_advised or empty >= self.retry_policy.empty_tries:
+                    return reply
                 retry = TRANSIENT
-                why = "empty"
+                reason = "empty"
                 tried = empty
-            self.tally.retries[why] += 1
+            self.tally.retries[reason] += 1
             await asyncio.sleep(self.retry_policy.choose_wait(retry, tried))
 
+    def _check_fatal(self, call: Call, error: CallError) -> None:
+        """Raise EndpointDown if no further call would be answered."""
+        if error.retry.kind == "fatal":
+            message = f"{self.label}: {error}; no further call would be answered"
+            raise EndpointDown(message, user_fault=True) from None
+        if error.retry.kind == "denied":
+            self._count_denial(call, error)
+
     def _count_denial(self, call: Call, denial: CallError) -> None:
-        """A request was turned away. Where any other is answered, now or before, that is its own trouble; where several
-        are turned away and none is answered, all would be. Of those that only try the endpoint out one is enough, and
-        it does not count for others."""
-        self.denied += not call.is_probe
-        if (call.is_probe or self.denied >= MAX_DENIALS) and not self.answered and not self.tally.cached:
+        """Raise EndpointDown if several requests were denied and none was ever answered.
+
+        If any other is answered, the denial concerns this request only. One denied probe is enough, and does not count
+        for other calls.
+        """
+        if not call.is_probe:
+            self.denied += 1
+        if self.answered or self.tally.cached:
+            return
+        if call.is_probe or self.denied >= MAX_DENIALS:
             raise EndpointDown(str(denial), user_fault=True) from None
 
 
 @dataclass
 class LimiterLink:
-    """A try comes in and goes out once a slot is free; an endpoint that pushes back, or takes too long, gets fewer at
-    once from then on. No try goes out once the run is halted, and none holds its slot while it waits to be made
-    again."""
+    """Sends a try once a slot is free. An endpoint that pushes back, or times out, gets fewer calls at once.
+
+    No try is sent once the run is halted, and none holds its slot while it waits to be retried.
+    """
 
     inner: Link
     limiter: Limiter
@@ -195,7 +210,7 @@ class LimiterLink:
             except CallError as error:
                 delay = error.retry.delay
                 if error.retry.kind == "rate_limit":
-                    if (delay or 0) > self.max_wait:  # before anyone is held back for so long
+                    if (delay or 0) > self.max_wait:  # before other calls are held back for so long
                         raise EndpointDown(f"{error}; it asks to wait {delay:.0f} s", user_fault=False) from None
                     self.limiter.back_off(began, delay)
                 elif error.timed_out:
@@ -205,10 +220,12 @@ class LimiterLink:
 
 @dataclass
 class BudgetLink:
-    """A try comes in and goes out once the most it can cost is reserved; what it used and cost is added to `call.used`,
-    also where it failed and may be billed all the same. The budget is never passed: BudgetReached is raised instead,
-    and a reply that does not say what it used counts at the most. The first try goes alone, since what it is billed at
-    says how much to reserve for the others."""
+    """Sends a try once its maximum cost is reserved, and adds what it used to `call.usage`.
+
+    A failed try that may be billed counts too, and a reply that does not state its usage counts at the maximum: the
+    budget is never exceeded, BudgetReached is raised instead. The first try goes alone: what it is billed at tells how
+    much to reserve for the others.
+    """
 
     inner: Link
     endpoint: Endpoint
@@ -216,98 +233,95 @@ class BudgetLink:
     budget: Budget
     price: Price | None
     halt: Halt
-    is_first: bool  # whether the first try has still to come back
+    is_first: bool  # the first try has not returned yet
     first: asyncio.Lock = field(default_factory=asyncio.Lock)
     excess: BillingExcess = field(default_factory=BillingExcess)
 
     async def send(self, call: Call) -> EndpointReply:
-        handed_in = isinstance(self.endpoint, TaskEndpoint) and self.journal.find_ticket(call.key) is not None
-        if self.is_first and not handed_in:
+        is_submitted = isinstance(self.endpoint, TaskEndpoint) and self.journal.find_ticket(call.key) is not None
+        if self.is_first and not is_submitted:
             async with self.first:
                 if self.is_first:
                     try:
-                        return await self._reserved(call, handed_in)
+                        return await self._send_reserved(call, is_submitted)
                     finally:
                         self.is_first = False
-        return await self._reserved(call, handed_in)
+        return await self._send_reserved(call, is_submitted)
 
-    async def _reserved(self, call: Call, handed_in: bool) -> EndpointReply:
+    async def _send_reserved(self, call: Call, is_submitted: bool) -> EndpointReply:
         price = self.price
         if price is not None:
-            price = price.scaled_by(
-                self.endpoint.usual_price_share if handed_in else self.endpoint.price_share(call.messages, call.request)
-            )
+            if is_submitted:
+                share = self.endpoint.usual_price_share
+            else:
+                share = self.endpoint.price_share(call.messages, call.request)
+            price = price.scaled_by(share)
             call.usage = add_usage(call.usage, Usage(cost=0.0))  # nothing yet, but at a known price
-        reserved = build_reservation(call.messages, call.request, self.endpoint, price, self.excess)
-        async with self.budget.reserve(reserved.max_cost) as spent:
+        reservation = build_reservation(call.messages, call.request, self.endpoint, price, self.excess)
+        async with self.budget.reserve(reservation.max_cost) as charge:
             self.halt.check()
             try:
-                sent = await self.inner.send(call)
+                reply = await self.inner.send(call)
             except CallError as error:
                 if error.billed:
-                    spent.cost = reserved.max_cost
-                    call.usage = add_usage(call.usage, Usage(cost=reserved.expected))
+                    charge.cost = reservation.max_cost
+                    call.usage = add_usage(call.usage, Usage(cost=reservation.expected))
                 raise
-            call.usage = add_usage(call.usage, self._booked(sent, reserved, spent))
-            return sent
+            call.usage = add_usage(call.usage, self._charge(reply, reservation, charge))
+            return reply
 
-    def _booked(self, sent: EndpointReply, reserved: Reservation, spent: Charge) -> Usage:
-        """What a reply used, with its cost: as it says, else by its tokens and images, else as expected."""
-        usage = sent.usage
-        price = reserved.price
+    def _charge(self, reply: EndpointReply, reservation: Reservation, charge: Charge) -> Usage:
+        """Return a reply's usage with its cost: as it states, else by its tokens and images, else as expected."""
+        usage = reply.usage
+        price = reservation.price
         if price is not None and price.image:
-            usage = replace(usage, images=sum(isinstance(part, Image) for part in sent.parts))
+            usage = replace(usage, images=sum(isinstance(part, Image) for part in reply.parts))
         cost = usage.cost
         if cost is None and price is not None and (usage.tokens_in or usage.tokens_out or usage.images):
             cost = price.cost_of(usage)
-        if cost is None:  # it does not say
-            if price is None:
-                spent.cost = None
-            else:
-                spent.cost = reserved.max_cost
-            return replace(usage, cost=reserved.expected)
-        spent.cost = cost
+        if cost is None:  # the reply does not state its usage
+            charge.cost = None
+            if price is not None:
+                charge.cost = reservation.max_cost
+            return replace(usage, cost=reservation.expected)
+        charge.cost = cost
         if price is not None:
-            self.excess.update(reserved.bound, usage, price, cost)
+            self.excess.update(reservation.bound, usage, price, cost)
         return replace(usage, cost=cost)
 
 
 @dataclass
 class EndpointLink:
-    """A try comes in and is sent to the endpoint; out comes a reply that is what it says it is, without any key in it,
-    with its outcome decided by what was asked for. Whatever foreign code does wrong, in the way it raises or in what it
-    returns, is a CallError: it neither ends the run nor gets into the journal. StoreError, Halted and weft's own
-    cancelling pass."""
+    """Sends a try to the endpoint; returns a valid reply without secrets, with its outcome decided by the request.
+
+    Whatever foreign code raises or returns by mistake becomes a CallError: it neither ends the run nor gets into the
+    journal. StoreError, RunHalted and weft's own cancellation pass.
+    """
 
     endpoint: Endpoint
     journal: Journal
     halt: Halt
-    mark: str  # of the endpoint, on states that only it may have back
+    endpoint_digest: str  # marks state that only this endpoint may get back
 
     async def send(self, call: Call) -> EndpointReply:
-        sent = await self._asked(call)
-        if not isinstance(sent, EndpointReply):
-            raise CallError(
-                f"{self.endpoint.name} sent {type(sent).__name__} where a Sent was due", NO_RETRY, billed=True
-            )
+        reply = await self._ask(call)
+        if not isinstance(reply, EndpointReply):
+            message = f"{self.endpoint.name} returned {type(reply).__name__} where an EndpointReply was expected"
+            raise CallError(message, NO_RETRY, billed=True)
         if self.endpoint.output_checked:
-            if len(sent.raw) > LONG:
-                sent = await asyncio.to_thread(self._valid, sent)
+            if len(reply.raw) > LONG_REPLY:
+                reply = await asyncio.to_thread(self._validate, reply)
             else:
-                sent = self._valid(sent)
-        if any(part.state for part in sent.parts):
-            marked = (
-                part if part.state is None else replace(part, state=replace(part.state, endpoint_digest=self.mark))
-                for part in sent.parts
-            )
-            sent = replace(sent, parts=tuple(marked))
-        if sent.outcome == "answered":
-            outcome, reason = outcome_of(sent.parts, call.request.modality)
-            return replace(sent, outcome=outcome, reason=reason or sent.reason)
-        return sent
+                reply = self._validate(reply)
+        if any(part.state for part in reply.parts):
+            reply = replace(reply, parts=tuple(self._mark_state(part) for part in reply.parts))
+        if reply.outcome == "answered":
+            outcome, reason = outcome_of(reply.parts, call.request.modality)
+            return replace(reply, outcome=outcome, reason=reason or reply.reason)
+        return reply
 
-    async def _asked(self, call: Call) -> Any:
-        """What the endpoint returns. What it raises is a CallError, scrubbed."""
+    async def _ask(self, call: Call) -> Any:
+        """Return what the endpoint returns. Raises CallError, without secrets, for what it raises."""
         process = os.getpid()
         task = asyncio.current_task()
         try:
@@ -321,48 +335,49 @@ class EndpointLink:
             raise
         except (StoreError, RunHalted):
             raise
-        # CancelledError, SystemExit and the like as well, unless it is weft that cancels
-        except BaseException as error:
+        except BaseException as error:  # also CancelledError and SystemExit, unless it is weft that cancels
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
-            made = CallError(
-                scrub_message(f"{self.endpoint.name} raised {type(error).__name__}: {error}"), NO_RETRY, billed=True
-            )
-            made.trace = format_trace(error)
-            raise made from error
+            message = scrub_message(f"{self.endpoint.name} raised {type(error).__name__}: {error}")
+            call_error = CallError(message, NO_RETRY, billed=True)
+            call_error.trace = format_trace(error)
+            raise call_error from error
         finally:
-            if os.getpid() != process:  # it forked, and this is the other one
+            if os.getpid() != process:  # the endpoint forked, and this is the child
                 os._exit(0)
 
-    def _valid(self, sent: EndpointReply) -> EndpointReply:
-        """The reply with every field of its type and scrubbed; a usage that cannot be is none."""
+    def _validate(self, reply: EndpointReply) -> EndpointReply:
+        """Return the reply with every field of its type and scrubbed; an impossible usage is dropped."""
         try:
-            sent = msgspec.convert(msgspec.to_builtins(sent), EndpointReply)
-            msgspec.json.encode(sent)
+            reply = msgspec.convert(msgspec.to_builtins(reply), EndpointReply)
+            msgspec.json.encode(reply)
         except (msgspec.ValidationError, UnicodeError, OverflowError, TypeError, RecursionError) as error:
-            raise CallError(
-                scrub_message(f"{self.endpoint.name} sent a reply that is no reply: {error}"), NO_RETRY, billed=True
-            ) from None
-        parts = tuple(_scrubbed(part) for part in sent.parts)
-        usage = sent.usage
+            message = scrub_message(f"{self.endpoint.name} returned an invalid reply: {error}")
+            raise CallError(message, NO_RETRY, billed=True) from None
+        usage = reply.usage
         if usage.tokens_in < 0 or usage.tokens_out < 0 or not (usage.cost is None or 0 <= usage.cost < math.inf):
             usage = Usage()
         return replace(
-            sent,
-            parts=parts,
-            reason=scrub(sent.reason),
-            raw=scrub(sent.raw),
-            served_model=scrub(sent.served_model),
+            reply,
+            parts=tuple(_scrub_part(part) for part in reply.parts),
+            reason=scrub(reply.reason),
+            raw=scrub(reply.raw),
+            served_model=scrub(reply.served_model),
             usage=usage,
         )
 
+    def _mark_state(self, part: Part) -> Part:
+        if part.state is None:
+            return part
+        return replace(part, state=replace(part.state, endpoint_digest=self.endpoint_digest))
 
-def scrub_message(what: object) -> str:
-    """What went wrong, as it may be kept: without a key, and text (headers may hold bytes that are none)."""
-    return scrub(str(what).encode("utf-8", "replace").decode())
+
+def scrub_message(message: object) -> str:
+    """Return an error's message without secrets, as valid text: headers may hold any bytes."""
+    return scrub(str(message).encode("utf-8", "replace").decode())
 
 
-def _scrubbed(part: Part) -> Part:
+def _scrub_part(part: Part) -> Part:
     if part.state is not None:
         part = replace(part, state=replace(part.state, data=scrub(part.state.data)))
     if isinstance(part, Image):

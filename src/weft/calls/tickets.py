@@ -1,6 +1,6 @@
-"""Requests that were handed in and are not back yet: task APIs and batches. A ticket is in the journal before anyone
-waits for its answer, so that a kill between the two costs nothing: the next command finds the ticket under the call's
-key, and collects."""
+"""Requests that were submitted and not answered yet: task APIs and batches. A ticket is in the journal before anyone
+waits for its answer, so that a kill between the two costs nothing: the next command finds the ticket under the cache
+key, and collects the answer."""
 
 import asyncio
 import time
@@ -17,17 +17,19 @@ async def submit_and_collect(
     journal: Journal,
     key: str,
     messages: tuple[Message, ...],
-    want: Request,
+    request: Request,
     check: Callable[[], None] = lambda: None,
 ) -> EndpointReply:
-    """One try: the answer to a request that was handed in before, or is now. What goes wrong while waiting leaves the
-    ticket, and costs nothing more; an answer takes it away with the call's record. `check` raises where the run is
-    ending: what takes a day is not waited for then."""
+    """Return the answer to a request, submitting it unless it was submitted before.
+
+    An error while waiting keeps the ticket, and costs nothing more; the record of the answer removes it. `check` raises
+    if the run is ending: an answer that may take a day is not awaited then.
+    """
     ticket = journal.find_ticket(key)
-    if ticket is None and endpoint.answers_immediately(messages, want):
-        return await endpoint.send(messages, want)
+    if ticket is None and endpoint.answers_immediately(messages, request):
+        return await endpoint.send(messages, request)
     if ticket is None:
-        ticket = await endpoint.submit(messages, want)
+        ticket = await endpoint.submit(messages, request)
         try:
             if scrub(ticket) != ticket:
                 raise CallError(f"{endpoint.name} sent a key back with what it calls the task", NO_RETRY)
@@ -36,28 +38,27 @@ async def submit_and_collect(
             endpoint.release(ticket)
             raise
     try:
-        sent = await _waited(endpoint, ticket, want, check)
+        reply = await _collect(endpoint, ticket, request, check)
     except CallError as error:
         error.billed = False
-        if error.retry.kind == "no" or isinstance(
-            error, TicketExpired
-        ):  # it leads nowhere: the next try, or the next command, hands in anew
+        if error.retry.kind == "no" or isinstance(error, TicketExpired):  # the request must be submitted again
             await asyncio.wrap_future(journal.drop_ticket(key))
         raise
-    if sent.outcome == "failed" or sent.retry_advised:  # another look would find the same
+    if reply.outcome == "failed" or reply.retry_advised:  # collecting again would give the same
         await asyncio.wrap_future(journal.drop_ticket(key))
-    return sent
+    return reply
 
 
-async def _waited(endpoint: TaskEndpoint, ticket: str, want: Request, check: Callable[[], None]) -> EndpointReply:
+async def _collect(endpoint: TaskEndpoint, ticket: str, request: Request, check: Callable[[], None]) -> EndpointReply:
+    """Poll until there is an answer. Raises CallError after the endpoint's `max_wait`."""
     began = time.monotonic()
     while True:
         if endpoint.max_wait is None:
             check()
-        sent = await endpoint.collect(ticket, want)
-        if sent is not None:
-            return sent
+        reply = await endpoint.collect(ticket, request)
+        if reply is not None:
+            return reply
         if endpoint.max_wait is not None and time.monotonic() - began > endpoint.max_wait:
             minutes = endpoint.max_wait / 60
-            raise CallError(f"{endpoint.name}: what was handed in is not done after {minutes:.0f} minutes", TRANSIENT)
+            raise CallError(f"{endpoint.name}: the request is not done after {minutes:.0f} minutes", TRANSIENT)
         await asyncio.sleep(endpoint.poll_interval)

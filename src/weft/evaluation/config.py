@@ -1,10 +1,11 @@
 """What to run, and how: one struct from which the command line's options, Python's keywords and the reserved names are
-made.
+derived.
 
     RunConfig(benchmark="weave", data="DATA", model="openai/NAME", judge="openai/gpt-4.1", options={"history": "full"})
 
-A field's help text stands here and nowhere else. `Cli` says how a field looks on the command line, where its name and
-type do not say so. Nothing heavy is imported here: the command line reads it for every `--help`."""
+A field's help text is here and nowhere else. `CliField` describes a field on the command line, as far as its name and
+type do not. Nothing heavy is imported here: the command line reads it for every `--help`.
+"""
 
 import os
 from collections.abc import Mapping
@@ -18,25 +19,26 @@ Stage = Literal["data", "model", "judge", "calls", "home"]
 
 
 class CliField(Struct, frozen=True):
-    """A field on the command line. `stage` is what it is about: a stored run has no use for the model's."""
+    """A field of RunConfig on the command line."""
 
     help: str
-    stage: Stage
-    option: str = ""  # the option's name, where it is not the field's
-    repeatable: bool = False  # it may be given several times
+    stage: Stage  # what it configures: commands on a stored run do not offer the model's
+    option: str = ""  # the option's name, if it is not the field's
+    repeatable: bool = False
     pairs: bool = False  # it is written NAME=VALUE
     minimum: float | None = None
     metavar: str = ""
-    hidden: bool = False  # from Python alone
+    hidden: bool = False  # only for Python
 
 
-def _home() -> str:
+def _default_home() -> str:
     from weft.models.config import default_home
 
     return default_home()
 
 
 def default_probe() -> bool:
+    """Return whether endpoints are checked before a run, by the environment variable WEFT_PROBE."""
     return os.environ.get("WEFT_PROBE", "1") not in ("0", "no", "false")
 
 
@@ -50,12 +52,13 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     model: Annotated[
         Any,
         CliField(
-            "What is evaluated: provider/model@url, a name from weft.toml, file.py:NAME, or NAME:role=MODEL,role=MODEL.",
+            "The model under test: provider/model@url, a name from weft.toml, file.py:NAME, or "
+            "NAME:role=MODEL,role=MODEL.",
             "model",
         ),
     ] = None
     judge: Annotated[
-        Any, CliField("Who judges: provider/model@url, a name from weft.toml, or file.py:NAME.", "judge")
+        Any, CliField("The judge: provider/model@url, a name from weft.toml, or file.py:NAME.", "judge")
     ] = None
     strategy: Annotated[str, CliField("Test-time strategy: none, cot, self-verify:N, best-of:N.", "model")] = "none"
     prompts: Annotated[
@@ -77,7 +80,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     preset: Annotated[
         str | tuple[str, ...],
         CliField(
-            "A paper's published settings: PAPER/MODEL, or PAPER/judge for the judge (`weft models presets`). Repeatable.",
+            "A paper's published settings: PAPER/MODEL, or PAPER/judge for the judge (`weft models presets`). "
+            "Repeatable.",
             "model",
             repeatable=True,
         ),
@@ -85,12 +89,14 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     judge_repeats: Annotated[
         int,
         CliField(
-            "How often the judge is asked each question: mean, deviation and variation follow.", "judge", minimum=1
+            "How often the judge is asked each question; reports mean, standard deviation and variation.",
+            "judge",
+            minimum=1,
         ),
     ] = 1
     judge_batch: Annotated[
         bool,
-        CliField("Hand the judge's questions in as batches: half the price, within a day. OpenAI, Gemini.", "judge"),
+        CliField("Submit the judge's questions as batches: half the price, within a day. OpenAI, Gemini.", "judge"),
     ] = False
     limit: Annotated[int | None, CliField("Only the first N samples.", "data", minimum=0)] = None
     sample: Annotated[
@@ -114,7 +120,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     concurrency: Annotated[
         int | None,
         CliField(
-            "Most calls in flight at each endpoint. Default: found by trying, up to 64; a Python function has its own.",
+            "Maximum of calls in flight at each endpoint. Default: found by trying, up to 64; "
+            "a Python function has its own.",
             "calls",
             minimum=1,
         ),
@@ -124,37 +131,40 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         float | None, CliField("Stop before more than this many USD are spent by this command.", "calls", minimum=0)
     ] = None
     probe: Annotated[
-        bool, CliField("Do not ask each endpoint one small question before the run begins.", "calls", "no_probe")
+        bool,
+        CliField("Skip the check of each endpoint (one small question) before the run begins.", "calls", "no_probe"),
     ] = field(default_factory=default_probe)
     retry_policy: Annotated[
-        Any, CliField("How often and how long to try again: a `Patience`.", "calls", hidden=True)
+        Any, CliField("How often and how long to try again: a `RetryPolicy`.", "calls", hidden=True)
     ] = None
     options: Annotated[Mapping[str, Any], CliField("The benchmark's own options.", "data", hidden=True)] = {}
-    home: Annotated[str | Path, CliField("Where the journal and the pictures are kept.", "home")] = field(
-        default_factory=_home
+    home: Annotated[str | Path, CliField("Where the journal and the images are stored.", "home")] = field(
+        default_factory=_default_home
     )
 
 
-def _described() -> dict[str, CliField]:
+def _read_fields() -> dict[str, CliField]:
+    """Return the description of every field of RunConfig, by name."""
     hints = get_type_hints(RunConfig, include_extras=True)
-    return {
-        one.name: next(found for found in hints[one.name].__metadata__ if isinstance(found, CliField))
-        for one in fields(RunConfig)
-    }
+    descriptions: dict[str, CliField] = {}
+    for config_field in fields(RunConfig):
+        metadata = hints[config_field.name].__metadata__
+        descriptions[config_field.name] = next(item for item in metadata if isinstance(item, CliField))
+    return descriptions
 
 
-FIELDS = _described()
-ONLY_COMMANDS = ("dry_run", "help", "config")  # what commands have besides
-SHAREABLE_NAMES = ("sample", "seed")  # a benchmark may have these of its own, and its own come first
-RESERVED_NAMES = {*FIELDS, *(one.option for one in FIELDS.values() if one.option), *ONLY_COMMANDS} - set(
-    SHAREABLE_NAMES
-)
+FIELDS = _read_fields()
+COMMAND_OPTIONS = ("dry_run", "help", "config")  # options that only commands have
+SHAREABLE_NAMES = ("sample", "seed")  # a benchmark may have options of these names, which take precedence
+_OPTION_NAMES = {description.option for description in FIELDS.values() if description.option}
+RESERVED_NAMES = {*FIELDS, *_OPTION_NAMES, *COMMAND_OPTIONS} - set(SHAREABLE_NAMES)
 
 
 def help_text(name: str) -> str:
+    """Return the help text of a field."""
     return FIELDS[name].help
 
 
 def fields_for(*stages: Stage) -> tuple[str, ...]:
-    """The fields that are about these."""
-    return tuple(name for name, one in FIELDS.items() if one.stage in stages)
+    """Return the names of the fields that configure these stages."""
+    return tuple(name for name, description in FIELDS.items() if description.stage in stages)

@@ -1,6 +1,6 @@
-"""What a run would cost, without making a call: the same code is walked with models that count instead of calling. What
-the journal has is taken from there; for the rest the dataset's own replies stand in, so that histories and pictures
-have about the right size."""
+"""Estimates what a run would cost, without a call: the same code runs with models that count instead of calling. Cached
+answers are used; for the rest the dataset's references stand in, so that histories and images have about the right
+size."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -24,77 +24,90 @@ BuildReplySource = Callable[[RunPlan, Mapping[str, Model]], ReplySource]
 
 
 class RoleEstimate(Struct, frozen=True):
-    """One role's part of a plan: calls to be made, calls already answered, tokens and price of those to be made."""
+    """What one role would do in a run."""
 
-    calls: int
-    cached: int
-    tokens_in: int
+    calls: int  # to be made
+    cached: int  # answered from the cache
+    tokens_in: int  # of the calls to be made
     tokens_out: int
-    cost: float | None
+    cost: float | None  # in USD; None where the price is unknown
     images: int = 0
 
 
 class CountingModel:
-    """A Model that asks nobody: what its caller remembers, or what stands in for it."""
+    """A Model that makes no calls: it returns the cached answer, else the reference, else a stand-in."""
 
     def __init__(self, caller: Caller, references: Mapping[tuple[str, int], tuple[Part, ...]], blobs: Blobs) -> None:
-        self.name, self.takes = caller.name, caller.takes
+        """`references` are the reference answers by sample and turn."""
+        self.name = caller.name
+        self.takes = caller.takes
+        self.calls = 0
+        self.cached = 0
+        self.tokens_in = 0
+        self.tokens_out = 0
+        self.images = 0
         self._caller = caller
         self._references = references
         self._blobs = blobs
-        self.calls = self.cached = self.tokens_in = self.tokens_out = self.images = 0
 
-    async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply:
-        if lacks := self._caller.endpoint.gives.unsupported_reason(want.modality):
-            return Reply("empty", reason=lacks)
-        known = self._caller.find_cached(messages, want)
-        if known is not None:
+    async def reply(self, messages: tuple[Message, ...], request: Request) -> Reply:
+        reason = self._caller.endpoint.gives.unsupported_reason(request.modality)
+        if reason:
+            return Reply("empty", reason=reason)
+        cached = self._caller.find_cached(messages, request)
+        if cached is not None:
             self.cached += 1
-            return known
+            return cached
         self.calls += 1
-        more = estimate_usage(messages, want)
-        self.tokens_in += more.tokens_in
-        self.tokens_out += min(more.tokens_out, output_token_limit(self._caller.endpoint.identity) or more.tokens_out)
-        self.images += more.images
-        true = Reply("answered", self._references.get((want.turn_ref.sample, want.turn_ref.turn), ()))
-        if want.modality == "text":
-            fits = true.text
-        else:
-            fits = true.images
-        if true.thoughts:
-            thought = (Thought(true.thoughts),)
-        else:
-            thought = ()
-        if fits:
-            return true
-        return Reply(
-            "answered", (*thought, build_stand_in(want.modality, self._blobs)), STAND_IN_REASON, notes=("stand-in",)
-        )
+        usage = estimate_usage(messages, request)
+        limit = output_token_limit(self._caller.endpoint.identity) or usage.tokens_out
+        self.tokens_in += usage.tokens_in
+        self.tokens_out += min(usage.tokens_out, limit)
+        self.images += usage.images
+        return self._stand_in(request)
+
+    def _stand_in(self, request: Request) -> Reply:
+        """Return the reference if it has the requested modality, else a stand-in."""
+        turn_ref = request.turn_ref
+        reference = Reply("answered", self._references.get((turn_ref.sample, turn_ref.turn), ()))
+        if request.modality == "text" and reference.text:
+            return reference
+        if request.modality != "text" and reference.images:
+            return reference
+        parts: list[Part] = []
+        if reference.thoughts:
+            parts.append(Thought(reference.thoughts))
+        parts.append(build_stand_in(request.modality, self._blobs))
+        return Reply("answered", tuple(parts), STAND_IN_REASON, notes=("stand-in",))
 
     def estimate(self, price: Price | None) -> RoleEstimate:
-        if price is None:
-            cost = None
-        else:
+        """Return what was counted, with its cost."""
+        cost = None
+        if price is not None:
             cost = price.cost_of(Usage(self.tokens_in, self.tokens_out, images=self.images))
         return RoleEstimate(self.calls, self.cached, self.tokens_in, self.tokens_out, cost, self.images)
 
 
 async def estimate_run(
     plan: RunPlan,
-    source_of: BuildReplySource,
+    build_source: BuildReplySource,
     callers: Mapping[str, Caller],
     prices: Mapping[str, Price | None],
     blobs: Blobs,
-    before: Mapping[str, CountingModel] | None = None,
+    counting_models: Mapping[str, CountingModel] | None = None,
     progress: RunProgress | None = None,
 ) -> dict[str, RoleEstimate]:
-    """By role. `source_of` makes the run's source of replies from models under the roles' names. `before` have counted
-    already: what the data themselves need. `progress` counts samples and turns."""
-    references: dict[tuple[str, int], tuple[Part, ...]] = {}  # of the sample that is looked at
-    counting = {
-        role: (before or {}).get(role) or CountingModel(caller, references, blobs) for role, caller in callers.items()
-    }
-    source = source_of(plan, counting)
+    """Return what each role would do.
+
+    `build_source` makes the run's source of replies from models by role. `counting_models` have counted before, while
+    the dataset was prepared. `progress` counts samples and turns.
+    """
+    references: dict[tuple[str, int], tuple[Part, ...]] = {}  # of the current sample
+    models = dict(counting_models or {})
+    for role, caller in callers.items():
+        if role not in models:
+            models[role] = CountingModel(caller, references, blobs)
+    source = build_source(plan, models)
     jpegs: JpegCache = {}
     progress = progress or RunProgress(plan.expected_samples())
     async for _, sample in ReadAhead(plan.own_samples()):
@@ -104,33 +117,37 @@ async def estimate_run(
         progress.turns += plan.count_turns(sample)
         dialogue: dict[int, Reply] = {}
         for turn in sample.turns:
-            if plan.includes(turn):
-                _, dialogue[turn.number] = await source.reply_to(sample, turn, dialogue)
-                place = TurnRef(sample.id, turn.number, turn.file, plan.benchmark.name)
-                answered = JudgedTurn(
-                    sample, turn, dialogue[turn.number], dict(dialogue), place, plan.options, plan.rubrics
-                )
-                for question in await collect_questions(build_items(plan, answered), blobs):
-                    try:
-                        messages = await prepare_messages(
-                            question.messages, question, counting["judge"].takes, blobs, jpegs
-                        )
-                    except ImageError:  # it will be told in its place; about as much is counted for it
-                        messages = question.messages
-                    for draw in range(plan.repeats):
-                        await counting["judge"].reply(messages, build_request(question, draw))
-    return {role: one.estimate(prices[role]) for role, one in counting.items()}
+            if not plan.includes(turn):
+                continue
+            _, reply = await source.reply_to(sample, turn, dialogue)
+            dialogue[turn.number] = reply
+            turn_ref = TurnRef(sample.id, turn.number, turn.file, plan.benchmark.name)
+            judged = JudgedTurn(sample, turn, reply, dict(dialogue), turn_ref, plan.options, plan.rubrics)
+            await _judge(plan, judged, models["judge"], blobs, jpegs)
+    return {role: models[role].estimate(prices[role]) for role in callers}
+
+
+async def _judge(plan: RunPlan, judged: JudgedTurn, judge: CountingModel, blobs: Blobs, jpegs: JpegCache) -> None:
+    """Count the judge's calls about one turn."""
+    for question in await collect_questions(build_items(plan, judged), blobs):
+        try:
+            messages = await prepare_messages(question.messages, question, judge.takes, blobs, jpegs)
+        except ImageError:  # the run will report it; here about as much is counted
+            messages = question.messages
+        for draw in range(plan.repeats):
+            await judge.reply(messages, build_request(question, draw))
 
 
 async def collect_questions(items: Sequence[Assessment], blobs: Blobs) -> list[Question]:
-    """What a judge would be asked; a check is made, and may lead to questions."""
-    found: list[Question] = []
+    """Return the questions for a judge. Checks are run, since they may lead to questions."""
+    questions: list[Question] = []
     for item in items:
         if isinstance(item, Check):
             try:
-                found += [one for one in await asyncio.to_thread(item.work, blobs) if isinstance(one, Question)]
+                results = await asyncio.to_thread(item.work, blobs)
             except ImageError:
                 continue
+            questions += [result for result in results if isinstance(result, Question)]
         elif isinstance(item, Question):
-            found.append(item)
-    return found
+            questions.append(item)
+    return questions

@@ -1,10 +1,10 @@
-"""Generating: samples to replies, and each reply on to the judging of it.
+"""Generates replies: samples in, replies out, each passed on to be judged.
 
 Many samples are in flight together; the turns of one are asked in order, and a turn is judged while the next is
-generated. Replies come from a model that is asked now (`Live`), or from a run that is in the journal (`Stored`).
-Everything is journalled as it happens, and every answer comes from the journal where it is already there: to go on
-after a crash is to run the same command again. Ending early (Ctrl-C, budget, an endpoint that is gone) loses nothing
-but calls in flight."""
+generated. Replies come from a model that is called now (`LiveReplies`), or from a run in the journal (`StoredReplies`).
+Everything is journalled as it happens, and cached answers are never asked for again: to continue after a crash, run the
+same command again. Ending early (Ctrl-C, the budget, an endpoint that is gone) loses nothing but calls in flight.
+"""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.outputs import OutputFolder
 from weft.calls.caller import EndpointDown, Halt, RunHalted
 from weft.errors import BudgetReached, ImageError, StoreError, WeftError, wrap_error
-from weft.evaluation.judging import TurnJudge
+from weft.evaluation.judging import TurnJudge, check_messages
 from weft.evaluation.plan import RunPlan
 from weft.models.adapt import adapt_messages_async
 from weft.models.baselines import ReferenceModel
@@ -37,135 +37,135 @@ from weft.types import (
     Sample,
     Turn,
     TurnRef,
-    check_messages,
     find_mentions,
 )
 
-# tries of a turn; their draws are so far apart that a strategy's own have room between them
-MOST_TRIES = 8
-APART = 100
-Tried = tuple[tuple[Message, ...], Reply]  # what was shown, and what was said
+MAX_TRIES = 8  # of a turn
+DRAWS_PER_TRY = 100  # a strategy may use draw numbers of its own within each try
+RUN_ENDING = (BudgetReached, EndpointDown, RunHalted, StoreError)  # errors that end a run
+Attempt = tuple[tuple[Message, ...], Reply]  # the messages as they were sent, and the reply
 
 
 class ReplySource(Protocol):
-    """Where replies come from: what was seen, as JSON, and the reply. `free`: it costs nothing to look at those of
-    turns that are not asked, which others may depend on."""
+    """Where the replies of a run come from."""
 
-    free: bool
+    free: bool  # turns that are not asked can be read at no cost; other turns may depend on them
 
-    async def reply_to(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]: ...
+    async def reply_to(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
+        """Return the messages that the model was sent, as JSON, and its reply."""
+        ...
 
 
 class LiveReplies:
-    """Replies of a model that is asked now: one endpoint, or a composition of several, under a strategy or none."""
+    """Replies of a model that is called now: one endpoint, or a composition of several, with or without a strategy."""
 
-    def __init__(self, plan: RunPlan, wired: ResolvedModel, blobs: Blobs, parts: Mapping[str, Model]) -> None:
-        """`parts` are the Models that play the roles of the wiring."""
-        endpoints = wired.endpoints.values()
-        if wired.composition is None:
+    def __init__(self, plan: RunPlan, resolved: ResolvedModel, blobs: Blobs, parts: Mapping[str, Model]) -> None:
+        """`parts` are the Models by role that the resolved model is composed of."""
+        endpoints = resolved.endpoints.values()
+        if resolved.composition is None:
             model = parts["model"]
         else:
-            model = wired.composition(wired.name, parts, blobs)
+            model = resolved.composition(resolved.name, parts, blobs)
         if isinstance(model, Composition):
             model.phrasings = {
-                role: endpoint.phrasing for role, endpoint in wired.endpoints.items() if endpoint.phrasing
+                role: endpoint.phrasing for role, endpoint in resolved.endpoints.items() if endpoint.phrasing
             }
         if plan.strategy != "none":
-            model = apply_strategy(
-                plan.strategy,
-                model,
-                blobs,
-                next((endpoint.phrasing for endpoint in endpoints if endpoint.phrasing), None),
-            )
+            phrasing = next((endpoint.phrasing for endpoint in endpoints if endpoint.phrasing), None)
+            model = apply_strategy(plan.strategy, model, blobs, phrasing)
+        self.free = all(isinstance(endpoint, OutputFolder) for endpoint in endpoints)
+        self.on_error: Callable[[TurnRef, Exception], None] = lambda turn_ref, error: None  # gets foreign code's errors
         self._plan = plan
         self._model = model
         self._blobs = blobs
-        self._references = [endpoint for endpoint in endpoints if isinstance(endpoint, ReferenceModel)]
-        # whether what it is shown can change its reply
-        self._sees = any(endpoint.depends_on_input for endpoint in endpoints)
-        self.free = all(isinstance(endpoint, OutputFolder) for endpoint in endpoints)
-        # who is told what foreign code raised
-        self.on_error: Callable[[TurnRef, Exception], None] = lambda place, error: None
+        self._reference_models = [endpoint for endpoint in endpoints if isinstance(endpoint, ReferenceModel)]
+        self._depends_on_input = any(endpoint.depends_on_input for endpoint in endpoints)
 
     async def reply_to(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
-        await asyncio.sleep(0)  # a model that never waits must not keep the others, or Ctrl-C, from their turn
+        """Call the model. An error in foreign code gives a `failed` reply: it costs this turn, and no other."""
+        await asyncio.sleep(0)  # a model that never awaits must not block other turns, or Ctrl-C
         benchmark = self._plan.benchmark
-        options = self._plan.options
+        turn_ref = TurnRef(sample.id, turn.number, turn.file, benchmark.name)
         try:
-            messages = benchmark.build_messages(sample, turn, dialogue, options)
+            messages = benchmark.build_messages(sample, turn, dialogue, self._plan.options)
             check_messages(messages)
-            if self._sees:
-                needed = sorted(benchmark.depends_on(sample, turn, options))
-            else:
-                needed = ()
-        # it may be a reply of an earlier turn that it cannot deal with: that costs this turn, and no other
+            required: Sequence[int] = ()
+            if self._depends_on_input:
+                required = sorted(benchmark.depends_on(sample, turn, self._plan.options))
         except Exception as error:
-            self.on_error(TurnRef(sample.id, turn.number), error)
-            why = wrap_error(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number + 1}", error)
-            return "[]", Reply("failed", reason=str(why))
-        for number in needed:
+            return "[]", self._fail(turn_ref, error)
+        for number in required:
             if number in dialogue and dialogue[number].outcome == "failed":
-                return "[]", Reply(
-                    "failed", reason=f"waits for turn {number + 1}, which failed: {dialogue[number].reason}"
-                )
-        want = Request(turn.modality, turn_ref=TurnRef(sample.id, turn.number, turn.file, benchmark.name))
-        for endpoint in self._references:
-            endpoint.set_reference(want.turn_ref, turn.reference)
-        tried = [await self._asked(messages, want)]
+                reason = f"waits for turn {number + 1}, which failed: {dialogue[number].reason}"
+                return "[]", Reply("failed", reason=reason)
+        for endpoint in self._reference_models:
+            endpoint.set_reference(turn_ref, turn.reference)
+        request = Request(turn.modality, turn_ref=turn_ref)
+        attempts = [await self._call_model(messages, request)]
         try:
-            await self._ask_again(turn, messages, want, tried)
-            counted = tried[0][1]
-            if benchmark.follow_up is not None and len(tried) > 1:
-                counted = benchmark.follow_up.pick_reply(turn, [reply for _, reply in tried])
-        except (BudgetReached, EndpointDown, RunHalted, StoreError):
+            await self._follow_up(turn, messages, request, attempts)
+            chosen = attempts[0][1]
+            if benchmark.follow_up is not None and len(attempts) > 1:
+                chosen = benchmark.follow_up.pick_reply(turn, [reply for _, reply in attempts])
+        except RUN_ENDING:
             raise
-        except Exception as error:  # what it cannot deal with costs this turn, and no other
-            self.on_error(want.turn_ref, error)
-            why = wrap_error(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number + 1}", error)
-            counted = replace(tried[-1][1], outcome="failed", parts=(), reason=str(why))
-            tried[-1] = (tried[-1][0], counted)
-        seen, reply = next((one for one in tried if one[1] is counted), tried[-1])
-        if len(tried) > 1:
-            told = TRIES_NOTE.format(count=len(tried))
-            others = [other for _, other in tried if other is not reply]
-            if reply.reason:
-                reason = f"{reply.reason}; {told}"
-            else:
-                reason = told
-            reply = join_replies(replace(reply, reason=reason, notes=(*reply.notes, "asked again")), others)
-        return msgspec.json.encode(seen).decode(), reply
-
-    async def _ask_again(self, turn: Turn, messages: tuple[Message, ...], want: Request, tried: list[Tried]) -> None:
-        """As often as the benchmark's protocol asks after what came; each is a call of its own, whatever its words."""
-        follow_up = self._plan.benchmark.follow_up
-        while follow_up is not None and self._sees and len(tried) < MOST_TRIES:
-            more = follow_up.next_messages(turn, messages, tried[-1][1], len(tried))
-            if more is None:
-                return
-            messages = more
-            tried.append(await self._asked(messages, replace(want, draw=APART * len(tried))))
-
-    async def _asked(self, messages: tuple[Message, ...], want: Request) -> Tried:
-        """What the model is shown, and what it says."""
-        try:
-            seen = await adapt_messages_async(messages, self._model.takes.for_modality(want.modality), self._blobs)
-        except ImageError as error:
-            return (), Reply("failed", reason=f"what the model is to see cannot be made: {error}")
-        try:
-            return seen, await self._model.reply(seen, want)
-        except (BudgetReached, EndpointDown, RunHalted, StoreError):
-            raise
-        # a composition that cannot deal with what its parts say: that costs this turn, and no other
         except Exception as error:
-            self.on_error(want.turn_ref, error)
-            return seen, Reply(
-                "failed", reason=str(wrap_error(f"{self._model.name}, sample {want.turn_ref.sample}", error))
-            )
+            sent_messages, reply = attempts[-1]
+            chosen = replace(reply, outcome="failed", parts=(), reason=self._fail(turn_ref, error).reason)
+            attempts[-1] = (sent_messages, chosen)
+        sent_messages, reply = next((attempt for attempt in attempts if attempt[1] is chosen), attempts[-1])
+        if len(attempts) > 1:
+            reply = _join_attempts(reply, attempts)
+        return msgspec.json.encode(sent_messages).decode(), reply
+
+    def _fail(self, turn_ref: TurnRef, error: Exception) -> Reply:
+        """Report an error of the benchmark's code, and return a `failed` reply."""
+        self.on_error(turn_ref, error)
+        source = f"benchmark {turn_ref.benchmark}, sample {turn_ref.sample}, turn {turn_ref.turn + 1}"
+        return Reply("failed", reason=str(wrap_error(source, error)))
+
+    async def _follow_up(
+        self, turn: Turn, messages: tuple[Message, ...], request: Request, attempts: list[Attempt]
+    ) -> None:
+        """Call again as often as the benchmark's protocol asks for. Equal messages are separate calls."""
+        follow_up = self._plan.benchmark.follow_up
+        while follow_up is not None and self._depends_on_input and len(attempts) < MAX_TRIES:
+            next_messages = follow_up.next_messages(turn, messages, attempts[-1][1], len(attempts))
+            if next_messages is None:
+                return
+            messages = next_messages
+            next_request = replace(request, draw=DRAWS_PER_TRY * len(attempts))
+            attempts.append(await self._call_model(messages, next_request))
+
+    async def _call_model(self, messages: tuple[Message, ...], request: Request) -> Attempt:
+        """Adapt the messages to what the model accepts, and call it."""
+        takes = self._model.takes.for_modality(request.modality)
+        try:
+            adapted = await adapt_messages_async(messages, takes, self._blobs)
+        except ImageError as error:
+            return (), Reply("failed", reason=f"the model's input cannot be built: {error}")
+        try:
+            return adapted, await self._model.reply(adapted, request)
+        except RUN_ENDING:
+            raise
+        except Exception as error:  # a composition that cannot handle a reply of its parts
+            self.on_error(request.turn_ref, error)
+            reason = wrap_error(f"{self._model.name}, sample {request.turn_ref.sample}", error)
+            return adapted, Reply("failed", reason=str(reason))
+
+
+def _join_attempts(reply: Reply, attempts: Sequence[Attempt]) -> Reply:
+    """Return the chosen reply with the usage and keys of all attempts, and a note on how many there were."""
+    note = TRIES_NOTE.format(count=len(attempts))
+    reason = note
+    if reply.reason:
+        reason = f"{reply.reason}; {note}"
+    others = [other for _, other in attempts if other is not reply]
+    return join_replies(replace(reply, reason=reason, notes=(*reply.notes, "asked again")), others)
 
 
 class StoredReplies:
-    """Replies of a run in the journal: nobody is asked. A turn that the dataset no longer has as it was has no
-    reply."""
+    """Replies of a run in the journal: no model is called. A turn whose record in the dataset has changed has none."""
 
     free = False
 
@@ -173,6 +173,7 @@ class StoredReplies:
         self._turns = {(record.sample, record.turn): record for record in turns}
 
     async def reply_to(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
+        """Return the stored messages and the stored reply."""
         record = self._turns.get((sample.id, turn.number))
         if record is None:
             return "[]", Reply("failed", reason="the stored run has no reply to it")
@@ -182,26 +183,29 @@ class StoredReplies:
 
 
 class ReplyGenerator:
-    """Samples in, turns and verdicts in the journal out. `whole`: all samples have been read."""
+    """Generates the replies to samples, stores them in the journal, and passes each on to be judged."""
 
     def __init__(
-        self, plan: RunPlan, run: str, source: ReplySource, judging: TurnJudge, journal: Journal, halt: Halt, width: int
+        self, plan: RunPlan, run: str, source: ReplySource, judge: TurnJudge, journal: Journal, halt: Halt, width: int
     ) -> None:
+        """`width` is how many samples are worked on at a time."""
         self.halt = halt
-        self.all_read = False
+        self.all_read = False  # all samples have been read
+        self.progress = judge.progress
         self._plan = plan
         self._run = run
         self._source = source
-        self._judging = judging
+        self._judge = judge
         self._journal = journal
         self._window = asyncio.Semaphore(width)
         self._active = 0
-        self.progress = judging.progress
 
-    async def run(self, samples: AsyncGenerator[tuple[int, Sample]], done: Callable[[], None]) -> None:
-        """All samples, each with its place in the dataset, as soon as there is room for it. What ends a run early is
-        not raised: `halt` has the reason, once the calls in flight have come back. `done` is told when the last turn
-        has come back."""
+    async def run(self, samples: AsyncGenerator[tuple[int, Sample]], on_done: Callable[[], None]) -> None:
+        """Work on all samples, each with its position in the dataset, as soon as there is room for it.
+
+        What ends a run early is not raised: `halt` has the reason, once the calls in flight have returned. `on_done` is
+        called when the last turn has returned.
+        """
         async with asyncio.TaskGroup() as group, contextlib.aclosing(samples):
             try:
                 async for position, sample in samples:
@@ -211,69 +215,88 @@ class ReplyGenerator:
                     self.progress.samples += 1
                     self.progress.turns += self._plan.count_turns(sample)
                     self._active += 1
-                    group.create_task(self._sample(position, sample, group, done))
-            except Exception as error:  # data that cannot be read any further: what is in flight may still come back
-                self.halt.stop(error if isinstance(error, WeftError) else WeftError(f"{type(error).__name__}: {error}"))
+                    group.create_task(self._run_sample(position, sample, group, on_done))
+            except WeftError as error:
+                self.halt.stop(error)
+                return
+            except Exception as error:  # the data cannot be read any further: what is in flight may still return
+                self.halt.stop(WeftError(f"{type(error).__name__}: {error}"))
                 return
             self.all_read = True
             if not self._active:
-                done()
+                on_done()
 
-    async def _sample(self, position: int, sample: Sample, group: asyncio.TaskGroup, done: Callable[[], None]) -> None:
+    async def _run_sample(
+        self, position: int, sample: Sample, group: asyncio.TaskGroup, on_done: Callable[[], None]
+    ) -> None:
         try:
             dialogue: dict[int, Reply] = {}
             for turn in sample.turns:
-                if self.halt.reason or not (self._plan.includes(turn) or self._source.free):
+                is_asked = self._plan.includes(turn)
+                if self.halt.reason or not (is_asked or self._source.free):
                     continue
-                seen, reply = await self._source.reply_to(sample, turn, dialogue)
+                messages_json, reply = await self._source.reply_to(sample, turn, dialogue)
                 dialogue[turn.number] = reply
-                if self._plan.includes(turn):
-                    self._keep(position, sample, turn, seen, dialogue, group)
-            self.progress.samples_done += not self.halt.reason
-        except (BudgetReached, EndpointDown, RunHalted, StoreError) as error:
+                if is_asked:
+                    self._store(position, sample, turn, messages_json, dialogue, group)
+            if not self.halt.reason:
+                self.progress.samples_done += 1
+        except RUN_ENDING as error:
             self.halt.stop(error)
         finally:
             self._window.release()
             self._active -= 1
             if self.all_read and not self._active:
-                done()
+                on_done()
 
-    def _keep(
-        self, position: int, sample: Sample, turn: Turn, seen: str, dialogue: Dialogue, group: asyncio.TaskGroup
+    def _store(
+        self,
+        position: int,
+        sample: Sample,
+        turn: Turn,
+        messages_json: str,
+        dialogue: Dialogue,
+        group: asyncio.TaskGroup,
     ) -> None:
-        """A turn that has come back goes to the journal, and on to its judging."""
+        """Store a turn that has returned, and pass it on to be judged."""
         reply = dialogue[turn.number]
         self.progress.outcomes[reply.outcome] += 1
         self.progress.turns_done += 1
         record = TurnRecord(
-            sample.id, turn.number, position, dict(sample.groups), turn.modality, seen, reply, encode_turn(sample, turn)
+            sample=sample.id,
+            turn=turn.number,
+            position=position,
+            groups=dict(sample.groups),
+            modality=turn.modality,
+            messages_json=messages_json,
+            reply=reply,
+            dataset_json=encode_turn(sample, turn),
         )
         self._journal.put_turn(self._run, record)
-        place = TurnRef(sample.id, turn.number, turn.file, self._plan.benchmark.name)
-        self._judging.judge_turn(
-            JudgedTurn(sample, turn, reply, dict(dialogue), place, self._plan.options, self._plan.rubrics), group
-        )
+        turn_ref = TurnRef(sample.id, turn.number, turn.file, self._plan.benchmark.name)
+        judged = JudgedTurn(sample, turn, reply, dict(dialogue), turn_ref, self._plan.options, self._plan.rubrics)
+        self._judge.judge_turn(judged, group)
 
 
 def encode_turn(sample: Sample, turn: Turn) -> str:
-    """What the dataset has of a turn, as JSON, for those who look at a run without its dataset."""
-    return msgspec.json.encode(
-        {"prompt": prompt_with_images(sample, turn), "reference": turn.reference, "gold": turn.gold}, enc_hook=str
-    ).decode()
+    """Return prompt, reference and gold of a turn as JSON, for reports without the dataset."""
+    content = {"prompt": prompt_with_images(sample, turn), "reference": turn.reference, "gold": turn.gold}
+    return msgspec.json.encode(content, enc_hook=str).decode()
 
 
 def prompt_with_images(sample: Sample, turn: Turn) -> tuple[Part, ...]:
-    """A request with the given pictures that it calls by number, for those who look at it later."""
-    given = {
-        number: image for number, image in enumerate(sample.images, start=1) if sample.turn_of_image(number) is None
-    }
-    called = [number for number in dict.fromkeys(find_mentions(turn.prompt_text)) if number in given]
-    return (*turn.prompt, *(msgspec.structs.replace(given[number], label=number) for number in called))
+    """Return the prompt, followed by the input images that its text mentions by number."""
+    parts = list(turn.prompt)
+    for number in dict.fromkeys(find_mentions(turn.prompt_text)):
+        is_input = 1 <= number <= len(sample.images) and sample.turn_of_image(number) is None
+        if is_input:
+            parts.append(replace(sample.images[number - 1], label=number))
+    return tuple(parts)
 
 
 def group_dialogues(turns: Sequence[TurnRecord]) -> Mapping[str, dict[int, Reply]]:
-    """A stored run's replies by sample and turn."""
-    made: dict[str, dict[int, Reply]] = {}
+    """Return a stored run's replies by sample and turn."""
+    dialogues: dict[str, dict[int, Reply]] = {}
     for record in turns:
-        made.setdefault(record.sample, {})[record.turn] = record.reply
-    return made
+        dialogues.setdefault(record.sample, {})[record.turn] = record.reply
+    return dialogues

@@ -1,13 +1,14 @@
-"""Judging: replies to verdicts, wherever the replies come from: a live turn or a stored run.
+"""Judges replies, from a live turn or a stored run: replies in, verdicts out.
 
-Questions go to the judge, each as often as repeats are asked for; checks of pixels run in a thread and may lead to
-questions; rules give their verdicts at once. A reply that failed through no fault of the model is unscored whatever the
-benchmark would make of it."""
+Questions go to the judge, each as often as repeats are configured; checks of pixels run in a thread and may lead to
+questions; rules give their verdicts at once. A reply that failed through no fault of the model stays unscored.
+"""
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from weft.benchmarks.base import Assessment, Check, JudgedTurn
 from weft.calls.caller import EndpointDown, Halt, RunHalted
@@ -17,183 +18,205 @@ from weft.judges.vlm import VlmJudge
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Question, TurnRef, Verdict, check_messages
+from weft.types import Image, Message, Question, Text, Thought, TurnRef, Verdict
 
+MAX_CHECKS = 4  # in threads at the same time
 OnError = Callable[[TurnRef, Exception], None]
 
 
 class RunProgress:
-    """Where a run stands; whoever wants to show it reads it. `turns` and `samples` are those read so far, `expected`
-    the samples that there are about."""
+    """How far a run is, for displays."""
 
     def __init__(self, expected_samples: int) -> None:
-        self.expected = expected_samples
-        self.turns = 0
-        self.samples = 0
-        self.turns_done = self.samples_done = self.verdicts_expected = self.verdicts_done = 0
+        """`expected_samples` is about how many samples there are; they may not all have been read."""
+        self.expected_samples = expected_samples
+        self.samples = 0  # read so far
+        self.turns = 0  # read so far
+        self.turns_done = 0
+        self.samples_done = 0
+        self.verdicts_expected = 0  # of the turns done so far
+        self.verdicts_done = 0
         self.outcomes: Counter[str] = Counter()
-        self.unscored: Counter[str] = Counter()
+        self.unscored: Counter[str] = Counter()  # verdicts, by reason
         self.started = time.monotonic()
 
 
 class TurnJudge:
-    def __init__(
-        self,
-        plan: RunPlan,
-        run: str,
-        judge: VlmJudge,
-        blobs: Blobs,
-        journal: Journal,
-        halt: Halt,
-    ) -> None:
+    """Judges the turns of a run, and stores the verdicts in the journal."""
+
+    def __init__(self, plan: RunPlan, run: str, judge: VlmJudge, blobs: Blobs, journal: Journal, halt: Halt) -> None:
+        self.progress = RunProgress(plan.expected_samples())
         self._plan = plan
         self._run = run
         self._judge = judge
         self._blobs = blobs
         self._journal = journal
         self._halt = halt
-        self.progress = RunProgress(plan.expected_samples())
-        self._threads = asyncio.Semaphore(4)
+        self._check_slots = asyncio.Semaphore(MAX_CHECKS)
 
-    def judge_turn(self, answered: JudgedTurn, group: asyncio.TaskGroup) -> None:
-        """Judge a reply, in tasks of `group` where that takes time."""
-        items = build_items(self._plan, answered, self._raised)
-        given = [item for item in items if isinstance(item, Verdict)]
-        self.progress.verdicts_expected += len(given)
-        self._keep(given)
+    def judge_turn(self, judged: JudgedTurn, group: asyncio.TaskGroup) -> None:
+        """Judge a reply: rules at once, questions and checks in tasks of `group`."""
+        items = build_items(self._plan, judged, self._store_trace)
+        for item in items:
+            self.progress.verdicts_expected += self._count_verdicts(item)
+        self._store(item for item in items if isinstance(item, Verdict))
         for item in items:
             if not isinstance(item, Verdict):
-                self.progress.verdicts_expected += len(item.metrics) * (
-                    self._plan.repeats if isinstance(item, Question) else 1
-                )
-                group.create_task(self._work(item, answered))
+                group.create_task(self._process(item, judged))
 
-    def _raised(self, place: TurnRef, error: Exception) -> None:
-        self._journal.put_trace(self._run, place.sample, place.turn, scrub(format_trace(error)))
+    def _count_verdicts(self, item: Assessment) -> int:
+        """Return how many verdicts an item leads to, as far as it is known in advance."""
+        if isinstance(item, Verdict):
+            return 1
+        if isinstance(item, Question):
+            return len(item.metrics) * self._plan.repeats
+        return len(item.metrics)
 
-    def _keep(self, verdicts: Sequence[Verdict]) -> None:
+    def _store_trace(self, turn_ref: TurnRef, error: Exception) -> None:
+        self._journal.put_trace(self._run, turn_ref.sample, turn_ref.turn, scrub(format_trace(error)))
+
+    def _store(self, verdicts: Iterable[Verdict]) -> None:
         for verdict in verdicts:
             self.progress.verdicts_done += 1
             if verdict.value is None and not verdict.undecided:
                 self.progress.unscored[verdict.reason] += 1
             self._journal.put_verdict(self._run, verdict)
 
-    async def _work(self, item: Question | Check, answered: JudgedTurn) -> None:
+    async def _process(self, item: Question | Check, judged: JudgedTurn) -> None:
+        """Ask a question or run a check. What makes further judging pointless ends the run."""
         try:
             if isinstance(item, Question):
                 await self._ask(item)
             else:
-                await self._look(item, answered)
+                await self._run_check(item, judged)
         except (BudgetReached, EndpointDown, RunHalted, UnusableJudge, StoreError) as error:
             self._halt.stop(error)
 
     async def _ask(self, question: Question) -> None:
-        """As often as is asked for; the first draw is the call that a run without repeats makes."""
-        repeats = self._plan.repeats
-        if repeats == 1:
-            self._keep(await self._judge.judge(question))
+        """Ask the judge as often as configured. The first draw is the same call as without repeats."""
+        if self._plan.repeats == 1:
+            self._store(await self._judge.judge(question))
             return
-        asked = [self._judge.judge(question, draw, f"repeat {draw + 1}") for draw in range(repeats)]
-        # all come back, whatever one does: each may have been paid for
-        found = await asyncio.gather(*asked, return_exceptions=True)
-        for verdicts in found:
-            if not isinstance(verdicts, BaseException):
-                self._keep(verdicts)
-        raised = next((one for one in found if isinstance(one, BaseException)), None)
-        if raised is not None:
-            raise raised
+        calls = [self._judge.judge(question, draw, f"repeat {draw + 1}") for draw in range(self._plan.repeats)]
+        results = await asyncio.gather(*calls, return_exceptions=True)  # all return: each may have been paid for
+        for result in results:
+            if not isinstance(result, BaseException):
+                self._store(result)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
 
-    async def _look(self, check: Check, answered: JudgedTurn) -> None:
+    async def _run_check(self, check: Check, judged: JudgedTurn) -> None:
+        """Run a check in a thread, store its verdicts, and ask the questions that it leads to."""
+        items: Sequence[Assessment]
         try:
-            async with self._threads:
-                found = list(await asyncio.to_thread(check.work, self._blobs))
-            check_items(found, check.turn_ref, check.metrics)
+            async with self._check_slots:
+                items = list(await asyncio.to_thread(check.work, self._blobs))
+            check_items(items, check.turn_ref, check.metrics)
         except StoreError:
             raise
         except ImageError as error:
-            found = [
-                answered.verdict(metric, None, f"its picture {error}", detail=check.detail) for metric in check.metrics
-            ]
+            reason = f"its image {error}"
+            items = [judged.verdict(metric, None, reason, detail=check.detail) for metric in check.metrics]
         except Exception as error:
-            self._raised(answered.turn_ref, error)
-            found = _lost(self._plan, answered, check.metrics, error)
-        given = [item for item in found if isinstance(item, Verdict)]
-        asked = [item for item in found if isinstance(item, Question)]
-        led_to = len(given) + sum(len(item.metrics) * self._plan.repeats for item in asked)
-        self.progress.verdicts_expected += led_to - len(check.metrics)
-        self._keep(given)
-        for item in asked:
-            await self._ask(item)
+            self._store_trace(judged.turn_ref, error)
+            items = _leave_unscored(self._plan, judged, check.metrics, error)
+        questions = [item for item in items if isinstance(item, Question)]
+        verdicts = [item for item in items if isinstance(item, Verdict)]
+        expected = sum(map(self._count_verdicts, (*questions, *verdicts)))
+        self.progress.verdicts_expected += expected - len(check.metrics)
+        self._store(verdicts)
+        for question in questions:
+            await self._ask(question)
 
 
-def build_items(plan: RunPlan, answered: JudgedTurn, raised: OnError | None = None) -> Sequence[Assessment]:
-    """What is asked about a reply. Whatever a benchmark makes of a reply, it costs that reply alone: it is
-    stored, and comes again with every run. `raised` is told what it raised."""
+def build_items(plan: RunPlan, judged: JudgedTurn, on_error: OnError | None = None) -> Sequence[Assessment]:
+    """Return a benchmark's questions, checks and verdicts about a reply.
+
+    An error in the benchmark's code leaves this reply unscored, and no other: the reply is stored, and would raise it
+    again with every run. `on_error` gets the error.
+    """
     benchmark = plan.benchmark
-    reply = answered.reply
     try:
-        due = benchmark.metrics_for(answered.turn)
+        metrics = benchmark.metrics_for(judged.turn)
     except Exception as error:
-        raise wrap_error(_where(plan, answered.turn_ref), error) from error
-    items: Sequence[Assessment]
+        raise wrap_error(_describe(plan, judged.turn_ref), error) from error
     try:
-        if reply.outcome == "failed":
-            items = list(benchmark.on_failed(answered))
+        if judged.reply.outcome == "failed":
+            items = list(benchmark.on_failed(judged))
+        elif judged.reply.outcome == "answered":
+            items = list(benchmark.questions(judged))
         else:
-            items = list(
-                benchmark.questions(answered) if reply.outcome == "answered" else benchmark.on_no_answer(answered)
-            )
-        check_items(items, answered.turn_ref, due)
+            items = list(benchmark.on_no_answer(judged))
+        check_items(items, judged.turn_ref, metrics)
     except Exception as error:
-        if raised is not None:
-            raised(answered.turn_ref, error)
-        return _lost(plan, answered, due, error)
+        if on_error is not None:
+            on_error(judged.turn_ref, error)
+        return _leave_unscored(plan, judged, metrics, error)
     return items
 
 
-def _lost(plan: RunPlan, answered: JudgedTurn, metrics: Sequence[str], error: Exception) -> list[Verdict]:
-    why = str(wrap_error(_where(plan, answered.turn_ref), error))
-    return [answered.verdict(metric, None, why) for metric in metrics]
+def _leave_unscored(plan: RunPlan, judged: JudgedTurn, metrics: Sequence[str], error: Exception) -> list[Verdict]:
+    reason = str(wrap_error(_describe(plan, judged.turn_ref), error))
+    return [judged.verdict(metric, None, reason) for metric in metrics]
 
 
-def check_items(items: Sequence[Assessment], place: TurnRef, due: Sequence[str]) -> None:
-    """Raises if something is not for this turn, not due there or no share; if something due is missing, or is said
-    twice."""
-    said: set[tuple[str, str]] = set()
+def check_items(items: Sequence[Assessment], turn_ref: TurnRef, expected_metrics: Sequence[str]) -> None:
+    """Check what a benchmark returned about a turn.
+
+    Raises ValueError if an item is for another turn or metric, a value is not in [0, 1], or a metric is missing or
+    occurs twice; TypeError if a message holds anything but parts.
+    """
+    variants: set[tuple[str, str]] = set()
     for item in items:
+        variant = ""
+        if isinstance(item, Verdict):
+            turn = (item.sample, item.turn)
+            metrics: tuple[str, ...] = (item.metric,)
+            variant = item.variant
+            if item.value is not None and not 0 <= item.value <= 1:
+                raise ValueError(
+                    f"a verdict of {item.value:g} for {item.metric}: values are shares of full marks, from 0 to 1"
+                )
+        else:
+            turn = (item.turn_ref.sample, item.turn_ref.turn)
+            metrics = item.metrics
         if isinstance(item, Question):
             check_messages(item.messages)
-        if isinstance(item, Verdict):
-            of = (item.sample, item.turn)
-        else:
-            of = (item.turn_ref.sample, item.turn_ref.turn)
-        if isinstance(item, Verdict):
-            asked = (item.metric,)
-        else:
-            asked = item.metrics
-        if of != (place.sample, place.turn) or not asked or not set(asked) <= set(due):
-            raise ValueError(
-                f"a {type(item).__name__} for {of[0]}, turn {of[1] + 1}, {', '.join(asked)}: "
-                f"not this turn, or none of its metrics ({', '.join(due)})"
-            )
-        if isinstance(item, Verdict) and item.value is not None and not 0 <= item.value <= 1:
-            raise ValueError(
-                f"a verdict of {item.value:g} for {item.metric}: values are shares of full marks, from 0 to 1"
-            )
-        if isinstance(item, Check):
-            variant = ""
-        else:
             variant = item.variant
-        twice = [metric for metric in asked if (metric, variant) in said]
-        if twice:
-            raise ValueError(f"{twice[0]} is asked for twice; tell the two apart by their `variant`")
-        said |= {(metric, variant) for metric in asked}
-    missing = [metric for metric in due if metric not in {metric for metric, _ in said}]
+        if turn != (turn_ref.sample, turn_ref.turn) or not metrics or not set(metrics) <= set(expected_metrics):
+            raise ValueError(
+                f"a {type(item).__name__} for {turn[0]}, turn {turn[1] + 1}, {', '.join(metrics)}: "
+                f"not this turn, or none of its metrics ({', '.join(expected_metrics)})"
+            )
+        for metric in metrics:
+            if (metric, variant) in variants:
+                raise ValueError(f"{metric} is asked for twice; tell the two apart by their `variant`")
+        variants |= {(metric, variant) for metric in metrics}
+    present = {metric for metric, _ in variants}
+    missing = [metric for metric in expected_metrics if metric not in present]
     if missing:
         raise ValueError(
             f"nothing is asked or said about {', '.join(missing)}; `metrics_for` tells which metrics a turn has"
         )
 
 
-def _where(plan: RunPlan, place: TurnRef) -> str:
-    return f"benchmark {plan.benchmark.name}, sample {place.sample}, turn {place.turn + 1}"
+def check_messages(messages: tuple[Message, ...]) -> None:
+    """Raise TypeError if a message holds anything but Text, Image and Thought, before it is sent."""
+    for message in messages:
+        parts: tuple[Any, ...] = message.parts
+        for part in parts:
+            if not isinstance(part, Text | Image | Thought):
+                raise TypeError(
+                    f"a part of a message is a {type(part).__name__}, {str(part)[:60]!r}; "
+                    "parts are Text, Image or Thought"
+                )
+            if isinstance(part, Image):
+                continue
+            text: Any = part.text
+            if not isinstance(text, str):
+                raise TypeError(f"the text of a {type(part).__name__} is a {type(text).__name__}: it must be a str")
+
+
+def _describe(plan: RunPlan, turn_ref: TurnRef) -> str:
+    return f"benchmark {plan.benchmark.name}, sample {turn_ref.sample}, turn {turn_ref.turn + 1}"

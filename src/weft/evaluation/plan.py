@@ -1,5 +1,5 @@
-"""What a run is: everything that decides what it asks and how that is scored. Its digest names the run, so that the
-same command is the same run."""
+"""What a run is: everything that decides what it asks and how that is scored. Its digest names the run, so that the same
+command is the same run."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from weft.types import Dataset, LoadedDataset, Sample, Takes, Turn
 
 
 class RunPlan(Struct, frozen=True):
-    """`model` and `judge` are told as the manifest tells them: a stored run can be planned again without its model."""
+    """A run before it begins. `model` and `judge` are as in the manifest: a stored run needs no model to be planned."""
 
     benchmark: Benchmark
     dataset: Dataset
@@ -29,14 +29,14 @@ class RunPlan(Struct, frozen=True):
     model: Mapping[str, Any]
     judge: Mapping[str, Any]
     strategy: str = "none"
-    repeats: int = 1  # how often a judge is asked each question
+    repeats: int = 1  # how often the judge is asked each question
     selection: Mapping[str, Any] = {}  # which samples
-    # the part of the run that is done here; it is no part of the manifest: all shards are one run
-    shard: Shard | None = None
+    shard: Shard | None = None  # the part that runs here; not in the manifest, since all shards are one run
 
     def manifest(self) -> Manifest:
-        chosen = dict(self.selection)
-        labels = self._option_labels()
+        """Return the manifest, without secrets."""
+        options = msgspec.to_builtins(self.options)
+        selection = dict(self.selection)
         return Manifest(
             weft=__version__,
             benchmark=BenchmarkVersion(self.benchmark.name, self.benchmark.version),
@@ -44,77 +44,82 @@ class RunPlan(Struct, frozen=True):
             model=Identity(self.model),
             judge=Identity(self.judge),
             prompts=PromptsVersion(self.rubrics.source, self.rubrics.digest),
-            options={name: _without_secrets(value) for name, value in msgspec.to_builtins(self.options).items()},
-            option_labels=tuple(map(_without_secrets, labels)),
+            options={name: _strip_secrets(value) for name, value in options.items()},
+            option_labels=tuple(map(_strip_secrets, self._option_labels())),
             strategy=self.strategy,
             judge_repeats=self.repeats,
-            limit=chosen.pop("limit", None),
-            where=chosen.pop("where", {}),
-            sample=msgspec.convert(chosen.pop("sample", None), Sampling | None),
-            **chosen,
+            limit=selection.pop("limit", None),
+            where=selection.pop("where", {}),
+            sample=msgspec.convert(selection.pop("sample", None), Sampling | None),
+            **selection,
         )
 
     def _option_labels(self) -> list[str]:
-        show = self.benchmark.presentation
-        if _elsewhere(self.model):
-            return show.describe_outputs(self.options)
-        return show.describe_options(self.options)
+        presentation = self.benchmark.presentation
+        if str(self.model["name"]).startswith("folder/"):  # others generated the replies
+            return presentation.describe_outputs(self.options)
+        return presentation.describe_options(self.options)
 
     def run_id(self) -> str:
-        # a composition's parts would make it too long
-        name = str(self.model["model"] if "parts" in self.model else self.model["name"])
-        slug = re.sub(r"[^a-z0-9.]+", "-", name.lower().rsplit("/", 1)[-1]).strip("-.") or "model"
-        return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{self.manifest().digest[:8]}"
+        """Return `benchmark-model-digest`."""
+        name = str(self.model["name"])
+        if "parts" in self.model:  # the name of a composition lists its parts, which is too long
+            name = str(self.model["model"])
+        model = _slug(name.rpartition("/")[2]).strip("-.") or "model"
+        return f"{_slug(self.benchmark.name)}-{model}-{self.manifest().digest[:8]}"
 
     def own_samples(self) -> Iterator[tuple[int, Sample]]:
-        """The samples that are done here, with their places in the dataset."""
-        if self.shard is None:
-            own = None
-        else:
-            own = set(self.shard.samples)
-        return ((at, sample) for at, sample in enumerate(self.dataset.samples) if own is None or sample.id in own)
+        """Yield the samples that run here, with their positions in the dataset."""
+        ids: set[str] | None = None
+        if self.shard is not None:
+            ids = set(self.shard.samples)
+        samples = enumerate(self.dataset.samples)
+        return ((position, sample) for position, sample in samples if ids is None or sample.id in ids)
 
     def expected_samples(self) -> int:
-        """How many samples are done here, at the most: as many as there are records, where they are not read yet."""
+        """Return about how many samples run here: the number of records, if they are not read yet."""
         if self.shard is not None:
             return len(self.shard.samples)
-        limit: int | None = self.selection.get("limit")
+        count = self.dataset.records
         if isinstance(self.dataset, LoadedDataset):
             count = len(self.dataset.samples)
-        else:
-            count = self.dataset.records
+        limit: int | None = self.selection.get("limit")
         if limit is None:
             return count
         return min(limit, count)
 
     def count_turns(self, sample: Sample) -> int:
-        """How many of its turns the model is asked."""
+        """Count the turns of a sample that the model is asked."""
         return sum(map(self.includes, sample.turns))
 
     def includes(self, turn: Turn) -> bool:
+        """Return whether the model is asked this turn."""
         return self.benchmark.includes(turn, self.options)
 
 
-def _without_secrets(value: Any) -> Any:
-    """An option may name a model, with more of its address than anyone may know."""
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower())
+
+
+def _strip_secrets(value: Any) -> Any:
+    """Strip secrets from an option: it may name a model by its address."""
     if isinstance(value, str):
         return strip_url_secrets(value)
     return value
 
 
-def _elsewhere(model: Mapping[str, Any]) -> bool:
-    """Whether the replies were made by others, and lie in a folder."""
-    return str(model["name"]).startswith("folder/")
-
-
 def describe_takes(takes: Takes) -> dict[str, Any]:
-    """What a model takes, as the manifest has it. Run ids depend on these names and on which of them are left out."""
-    names = msgspec.to_builtins(takes)
-    names["most"] = names.pop("max_images")
-    return names
+    """Return what a model accepts, as in the manifest.
+
+    Run ids depend on these names, and on which of them are left out.
+    """
+    description = msgspec.to_builtins(takes)
+    description["most"] = description.pop("max_images")
+    return description
 
 
 def describe_endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    """Return an endpoint as in the manifest."""
     takes = describe_takes(endpoint.takes)
     for name in ("most", "drawing"):
         if takes[name] is None:
@@ -122,17 +127,23 @@ def describe_endpoint(endpoint: Endpoint) -> dict[str, Any]:
     return {"name": endpoint.name, "takes": takes, **endpoint.identity}
 
 
-def describe_model(wired: ResolvedModel) -> dict[str, Any]:
-    """A model as the manifest tells it: one endpoint, or a composition of several."""
-    parts = {role: describe_endpoint(endpoint) for role, endpoint in wired.endpoints.items()}
-    if wired.composition is None:
+def describe_model(resolved: ResolvedModel) -> dict[str, Any]:
+    """Return a model as in the manifest: one endpoint, or a composition of several."""
+    parts = {role: describe_endpoint(endpoint) for role, endpoint in resolved.endpoints.items()}
+    composition = resolved.composition
+    if composition is None:
         return parts["model"]
-    kind = wired.composition
-    written = COMPOSITION_PATTERN.fullmatch(wired.name)
-    of = {"provider": "composition", "model": written["name"] if written else wired.name, "version": kind.version}
+    takes = describe_takes(composition.takes)
+    del takes["drawing"]
+    model = resolved.name
+    match = COMPOSITION_PATTERN.fullmatch(resolved.name)
+    if match:
+        model = match["name"]
     return {
-        "name": wired.name,
-        "takes": {name: value for name, value in describe_takes(kind.takes).items() if name != "drawing"},
-        **of,
+        "name": resolved.name,
+        "takes": takes,
+        "provider": "composition",
+        "model": model,
+        "version": composition.version,
         "parts": parts,
     }

@@ -1,5 +1,4 @@
-"""The dataset as a run asks about it: some benchmarks ask auxiliary models before the run begins, to say tasks in other
-words."""
+"""Prepares a dataset for a run: some benchmarks call auxiliary models before the run begins, to reword tasks."""
 
 import asyncio
 import hashlib
@@ -22,13 +21,12 @@ Tell = Callable[[str], None]
 
 
 class PreparedDataset(Struct, frozen=True):
-    """`noted`: problems found after the data were read. `counted`: what auxiliary models would be asked, in a dry run.
-    `booked`: the name under which their calls are journalled; a run that begins takes them over."""
+    """The dataset that a run asks about."""
 
     dataset: Dataset
-    new_problems: tuple[Problem, ...] = ()
-    counting_models: Mapping[str, CountingModel] = {}
-    booking_name: str = ""
+    new_problems: tuple[Problem, ...] = ()  # found during preparation
+    counting_models: Mapping[str, CountingModel] = {}  # what auxiliary models would be asked, in a dry run
+    booking_name: str = ""  # the name under which their calls are journalled, until the run adopts them
 
 
 async def prepare(
@@ -41,44 +39,48 @@ async def prepare(
     dry: bool = False,
     tell: Tell | None = None,
 ) -> PreparedDataset:
-    """`auxiliary` are roles. The run has no id until their models have answered, so that their calls are booked under a
-    name which the same command has again after a crash. In a dry run calls are counted."""
+    """Let a benchmark prepare its dataset with auxiliary models, given by role.
+
+    The run has no id yet: it depends on the result. So the calls are journalled under a name that the same command
+    has again after a crash. In a dry run calls are counted, not made.
+    """
     if type(benchmark.preparation).prepare is Preparation.prepare:
         return PreparedDataset(dataset)
-    whole = await await_interruptible(
-        asyncio.ensure_future(asyncio.to_thread(dataset.load_all)), roles.halt, "while the dataset was being read"
-    )
+    reading = asyncio.ensure_future(asyncio.to_thread(dataset.load_all))
+    loaded = await await_interruptible(reading, roles.halt, "while the dataset was being read")
     callers = {role: roles.callers[role] for role in auxiliary}
-    counted = {role: CountingModel(caller, {}, roles.blobs) for role, caller in callers.items()} if dry else {}
-    if callers and not dry:
-        booked = _name(benchmark, whole, options, callers.values())
-    else:
-        booked = ""
-    for role, caller in callers.items() if not dry else ():
-        caller.book_under(booked)
-        if tell is not None:
-            tell(f"{caller.name} is asked first ({role}); what it answered before is not asked again")
-    working = asyncio.ensure_future(benchmark.preparation.prepare(whole, options, counted or callers))
+    counting_models: dict[str, CountingModel] = {}
+    booking_name = ""
+    if dry:
+        counting_models = {role: CountingModel(caller, {}, roles.blobs) for role, caller in callers.items()}
+    elif callers:
+        booking_name = _build_booking_name(benchmark, loaded, options, callers.values())
+        for role, caller in callers.items():
+            caller.book_under(booking_name)
+            if tell is not None:
+                tell(f"{caller.name} is asked first ({role}); cached answers are not asked for again")
+    source = f"benchmark {benchmark.name}: completing its data"
+    work = asyncio.ensure_future(benchmark.preparation.prepare(loaded, options, counting_models or callers))
     try:
-        prepared = await await_interruptible(working, roles.halt, "before the run began")
+        prepared = await await_interruptible(work, roles.halt, "before the run began")
         check_ids(prepared.samples, f"benchmark {benchmark.name}")
-        return PreparedDataset(prepared, prepared.problems[len(whole.problems) :], counted, booked)
     except (WeftError, OSError):
         raise
     except BaseExceptionGroup as group:
-        if isinstance(roles.halt.reason, Interrupted):
-            reason = roles.halt.reason
-        else:
+        reason = roles.halt.reason
+        if not isinstance(reason, Interrupted):
             reason = find_root_error(group)
         if isinstance(reason, WeftError) or not isinstance(reason, Exception):
             raise reason from group
-        raise wrap_error(f"benchmark {benchmark.name}: completing its data", reason) from group
+        raise wrap_error(source, reason) from group
     except Exception as error:
-        raise wrap_error(f"benchmark {benchmark.name}: completing its data", error) from error
+        raise wrap_error(source, error) from error
+    new_problems = prepared.problems[len(loaded.problems) :]
+    return PreparedDataset(prepared, new_problems, counting_models, booking_name)
 
 
-def _name(benchmark: Benchmark, dataset: Dataset, options: object, callers: Iterable[Caller]) -> str:
-    told = [benchmark.name, dataset.digest, options, [caller.endpoint.identity for caller in callers]]
-    return (
-        f"preparing {hashlib.sha256(msgspec.json.encode(told, order='deterministic', enc_hook=str)).hexdigest()[:16]}"
-    )
+def _build_booking_name(benchmark: Benchmark, dataset: Dataset, options: object, callers: Iterable[Caller]) -> str:
+    identities = [caller.endpoint.identity for caller in callers]
+    content = [benchmark.name, dataset.digest, options, identities]
+    digest = hashlib.sha256(msgspec.json.encode(content, order="deterministic", enc_hook=str)).hexdigest()
+    return f"preparing {digest[:16]}"

@@ -1,4 +1,4 @@
-"""A run while it goes on, in words, for whoever shows it: a terminal, a log, a notebook's cell."""
+"""Formats a run in progress as text, for a terminal, a log or a notebook."""
 
 import html
 import sys
@@ -11,65 +11,69 @@ from weft.untrusted import format_for_terminal
 
 
 def format_facts(session: Session) -> str:
-    """Rate, money, outcomes, in one line."""
+    """Return rate, cost and outcomes in one line."""
     progress = session.progress
+    budget = session.budget
     tallies = [caller.tally for caller in session.callers.values()]
     calls = sum(tally.calls for tally in tallies)
+    cached = sum(tally.cached for tally in tallies)
+    retries = sum(tally.retries.total() for tally in tallies)
     rate = calls / max(time.monotonic() - progress.started, 0.001)
     words = [f"{calls} calls", f"{rate:.1f}/s"]
-    remembered = sum(tally.cached for tally in tallies)
-    if remembered:
-        words.append(f"{remembered} from the journal")
-    words.append("cost unknown" if session.budget.unknown else f"${sum(tally.cost for tally in tallies):.4f}")
-    words += (
-        [f"at most ${session.budget.spent:.2f} of ${session.budget.limit:g}"]
-        if session.budget.limit is not None
-        else []
-    )
+    if cached:
+        words.append(f"{cached} cached")
+    if budget.unknown:
+        words.append("cost unknown")
+    else:
+        words.append(f"${sum(tally.cost for tally in tallies):.4f}")
+    if budget.limit is not None:
+        words.append(f"at most ${budget.spent:.2f} of ${budget.limit:g}")
     words += [f"{count} {name}" for name, count in sorted(progress.outcomes.items())]
     if progress.unscored:
-        words.append(f"{sum(progress.unscored.values())} unscored")
-    retries = sum(sum(tally.retries.values()) for tally in tallies)
+        words.append(f"{progress.unscored.total()} unscored")
     if retries:
         words.append(f"{retries} retries")
     return ", ".join(words)
 
 
 def format_roles(session: Session) -> list[str]:
-    """A line for each endpoint that plays in the run."""
-    made: list[str] = []
+    """Return a line for each endpoint of the run."""
+    lines: list[str] = []
     for role, caller in session.callers.items():
         words = [f"{caller.tally.calls} calls", f"{caller.limiter.active} of {int(caller.limiter.limit)} in flight"]
-        words += [f"{caller.tally.cached} from the journal"] if caller.tally.cached else []
-        words += [f"{sum(caller.tally.retries.values())} retries"] if caller.tally.retries else []
-        words += [caller.endpoint.status_line] if caller.endpoint.status_line else []
-        made.append(f"{role} {caller.name}: {', '.join(words)}")
-    return made
+        if caller.tally.cached:
+            words.append(f"{caller.tally.cached} cached")
+        if caller.tally.retries:
+            words.append(f"{caller.tally.retries.total()} retries")
+        if caller.endpoint.status_line:
+            words.append(caller.endpoint.status_line)
+        lines.append(f"{role} {caller.name}: {', '.join(words)}")
+    return lines
 
 
 def format_line(session: Session) -> str:
-    """All of it in one line."""
+    """Return the whole progress in one line."""
     progress = session.progress
     turns = estimate_turns(session)
     share = progress.turns_done / max(turns, 1)
-    spent = time.monotonic() - progress.started
+    elapsed = time.monotonic() - progress.started
+    remaining = ""
     if 0 < share < 1:
-        left = f", about {spent / share - spent:.0f} s left"
-    else:
-        left = ""
-    return f"turns {progress.turns_done}/{turns}{left}: {format_facts(session)}; {'; '.join(format_roles(session))}"
+        remaining = f", about {elapsed / share - elapsed:.0f} s left"
+    roles = "; ".join(format_roles(session))
+    return f"turns {progress.turns_done}/{turns}{remaining}: {format_facts(session)}; {roles}"
 
 
 def estimate_turns(session: Session) -> int:
-    """Those read so far, and about as many for each sample that is not."""
+    """Return the number of turns, extrapolated from the samples read so far."""
     progress = session.progress
-    if not progress.samples or progress.samples >= progress.expected or session.all_read:
+    if not progress.samples or progress.samples >= progress.expected_samples or session.all_read:
         return progress.turns
-    return round(progress.turns * progress.expected / progress.samples)
+    return round(progress.turns * progress.expected_samples / progress.samples)
 
 
 def find_notebook_display() -> Any:
-    """The display of the notebook that this runs in; None elsewhere."""
+    """Return IPython's `display` if this runs in a notebook, else None."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None or not hasattr(shell, "kernel"):
         return None
@@ -79,7 +83,7 @@ def find_notebook_display() -> Any:
 
 
 class NotebookProgress:
-    """What a notebook's cell shows while a run goes on."""
+    """What a notebook's cell shows while a run is in progress."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -89,29 +93,34 @@ class NotebookProgress:
 
     def _repr_html_(self) -> str:
         progress = self._session.progress
-        words = (format_facts(self._session), *format_roles(self._session))
-        rows = "".join(
-            f"<div style='opacity:.7;font-size:90%'>{html.escape(format_for_terminal(one))}</div>" for one in words
-        )
-        bars = (
-            ("turns", progress.turns_done, estimate_turns(self._session)),
-            ("verdicts", progress.verdicts_done, max(progress.verdicts_expected, 1)),
-        )
-        shown = "".join(
-            f"<div>{what} <progress value='{done}' max='{due}'></progress> {done}/{due}</div>"
-            for what, done, due in bars
-        )
-        return f"<div>{html.escape(format_for_terminal(self._session.run_id))}</div>{shown}{rows}"
+        turns = estimate_turns(self._session)
+        verdicts = max(progress.verdicts_expected, 1)
+        rows = [
+            f"<div>{_escape(self._session.run_id)}</div>",
+            _format_bar("turns", progress.turns_done, turns),
+            _format_bar("verdicts", progress.verdicts_done, verdicts),
+        ]
+        lines = (format_facts(self._session), *format_roles(self._session))
+        rows += [f"<div style='opacity:.7;font-size:90%'>{_escape(line)}</div>" for line in lines]
+        return "".join(rows)
+
+
+def _format_bar(name: str, done: int, total: int) -> str:
+    return f"<div>{name} <progress value='{done}' max='{total}'></progress> {done}/{total}</div>"
+
+
+def _escape(text: str) -> str:
+    return html.escape(format_for_terminal(text))
 
 
 def show_in_notebook(session: Session, display: Any) -> None:
-    """A bar in the cell, until the run is over."""
-    bar = NotebookProgress(session)
-    handle = display(bar, display_id=True)
+    """Show the progress in the current cell, until the run has ended."""
+    progress = NotebookProgress(session)
+    handle = display(progress, display_id=True)
 
-    def watch() -> None:
+    def update() -> None:
         while not session.done.wait(0.5):
-            handle.update(bar)
-        handle.update(bar)
+            handle.update(progress)
+        handle.update(progress)
 
-    threading.Thread(target=watch, name="progress", daemon=True).start()
+    threading.Thread(target=update, name="progress", daemon=True).start()

@@ -1,62 +1,75 @@
-"""Why a run asks for what seems to be answered already, and why it does not where that may surprise: said before it
-begins."""
+"""Explains before a run why it does not reuse answers that seem to be cached, and why it does where that may
+surprise."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from weft.store.manifest import Identity, Manifest
 from weft.store.records import RunRecord
 
-PLACES = {"url": "address", "urls": "addresses", "where": "file", "called": "name in weft.toml", "version": "version"}
-KEEPS = "with a name and a version of its own ([models.NAME] with version in weft.toml) a model keeps its answers wherever it is served"
+IDENTITY_LABELS = {
+    "url": "address",
+    "urls": "addresses",
+    "where": "file",
+    "called": "name in weft.toml",
+    "version": "version",
+}
+ADVICE = (
+    "with a name and a version of its own ([models.NAME] with version in weft.toml) a model keeps its answers wherever "
+    "it is served"
+)
 
 
 def find_reuse_notes(
     records: Sequence[RunRecord],
     run: str,
     manifest: Manifest,
-    source: str = "",
-    has: Callable[[str], bool] | None = None,
+    code_digest: str = "",
+    has_answers: Callable[[str], bool] | None = None,
 ) -> list[str]:
-    """`records` are the runs so far, the latest last; `source` the digest of a model's code, where it is the user's
-    own; `has` tells whether a run has any answers."""
+    """Return notes on reuse for a run that is about to begin.
+
+    `records` are the runs so far, sorted ascending by time; `code_digest` that of the model's code, if it is the user's
+    own.
+    """
     model = manifest.model
     if any(record.id == run for record in records):
-        return _edited(records, manifest, source)
+        return _note_edited_code(records, manifest, code_digest)
     for record in reversed(records):
         other = record.manifest.model
         if other.name != model.name or record.manifest.dataset != manifest.dataset:
             continue
-        differing = [key for key in dict.fromkeys((*PLACES, *model, *other)) if model.get(key) != other.get(key)]
-        if not differing:
-            return _edited(records, manifest, source)  # its answers are taken
-        if set(differing) <= set(PLACES) and (has is None or has(record.id)):
-            return [f"answers of {record.id} are not taken for this model's: {_why(differing, other, model)}"]
-    return _edited(records, manifest, source)
+        keys = dict.fromkeys((*IDENTITY_LABELS, *model, *other))
+        differing = [key for key in keys if model.get(key) != other.get(key)]
+        if not differing:  # its answers are reused
+            return _note_edited_code(records, manifest, code_digest)
+        if set(differing) <= set(IDENTITY_LABELS) and (has_answers is None or has_answers(record.id)):
+            reason = _describe_difference(differing, other, model)
+            return [f"answers of {record.id} are not reused for this model: {reason}"]
+    return _note_edited_code(records, manifest, code_digest)
 
 
-def _why(differing: Sequence[str], other: Identity, model: Identity) -> str:
-    sources = [one.version.startswith("source:") for one in (other, model)]
-    if list(differing) == ["version"] and all(sources):
+def _describe_difference(differing: Sequence[str], before: Identity, now: Identity) -> str:
+    both_from_code = before.version.startswith("source:") and now.version.startswith("source:")
+    if list(differing) == ["version"] and both_from_code:
         return "its source has changed since; set `version` on it, and only that counts"
-    told = [f"its {PLACES[key]} was {_told(other.get(key))}, and is {_told(model.get(key))}" for key in differing]
-    return f"{'; '.join(told)}; {KEEPS}"
+    differences: list[str] = []
+    for key in differing:
+        old = before.get(key) or "none"
+        new = now.get(key) or "none"
+        differences.append(f"its {IDENTITY_LABELS[key]} was {old}, and is {new}")
+    return f"{'; '.join(differences)}; {ADVICE}"
 
 
-def _edited(records: Sequence[RunRecord], manifest: Manifest, source: str) -> list[str]:
-    """Code that has changed under a version that has not."""
-    before = next(
-        (one for one in reversed(records) if one.manifest.model == manifest.model and one.names.get("source")), None
-    )
-    if before is None or not source or before.names["source"] == source:
-        return []
+def _note_edited_code(records: Sequence[RunRecord], manifest: Manifest, code_digest: str) -> list[str]:
+    """Return a note if the model's code has changed, but not its version."""
     model = manifest.model
-    return [
-        f"the source of {model.name} has changed, its version {model.version!r} has not: answers of {before.id} are taken for its own"
-    ]
-
-
-def _told(value: Any) -> str:
-    if value:
-        return str(value)
-    return "none"
+    for record in reversed(records):
+        if record.manifest.model != model or not record.names.get("source"):
+            continue
+        if not code_digest or record.names["source"] == code_digest:
+            return []
+        return [
+            f"the source of {model.name} has changed, its version {model.version!r} has not: "
+            f"answers of {record.id} are reused"
+        ]
+    return []

@@ -1,18 +1,21 @@
-"""What a model cannot take is reshaped, visibly: the messages it was really sent are journalled, and a reshaped picture
-is a new digest.
+"""Reshape messages to what a model can take.
+
+Nothing is reshaped silently: the messages that were really sent are journalled, and a reshaped image has a new digest.
 
     thoughts            are left out
-    own_images=user     the model's earlier pictures move to the head of the next user message, under their captions
-    images=list         one message: all pictures, then the text, with `[image k]` where a picture stood
-    images=strip        the same with one picture: a row of all of them, each with its number drawn on it; before a
-    dialogue, a note says so
+    own_images=user     the model's earlier images move to the head of the next user message, under their captions
+    images=list         one message: all images, then the text, with `[image k]` where an image stood
+    images=strip        the same with one image: a row of all images, each with its number drawn on it; a note before a
+                        dialogue says so
     images=none         text alone, with `[picture not shown]`
-    most=N              of more pictures than N the first are put in one row, numbered, as in a strip; the text says
-    which they are
-    max_side=N          pictures with a longer side than N pixels are shrunk to it
+    max_images=N        of more than N images the first are joined into one numbered row, as in a strip; the text says
+                        which they are
+    max_side=N          images with a longer side than N pixels are shrunk to it
 
-The strip's geometry is WEAVE's: height of the tallest, 5 white pixels between, number at (10, 10) in H // 12 points,
-white or black by the brightness under it, at most 8192 pixels long."""
+The strip's geometry is WEAVE's: height of the tallest image, 5 white pixels between, number at (10, 10) in H // 12
+points, white or black by the brightness under it, at most 8192 pixels long. The notes and captions are part of prompts,
+and so of cache keys: their words must not change.
+"""
 
 import asyncio
 import itertools
@@ -31,42 +34,40 @@ if TYPE_CHECKING:
     from PIL import Image as Pil
 
 EVERYTHING = Takes()
-GAP = 5
-LABEL_AT = 10
-LONGEST = 8192
-NOTE = (
-    "The picture above is a row of the {count} pictures of the dialogue below, in their order, each with its number in its corner; "
+GAP = 5  # pixels between two images of a row
+LABEL_OFFSET = 10  # pixels from an image's corner to its number
+MAX_STRIP_SIDE = 8192  # pixels
+STRIP_NOTE = (
+    "The picture above is a row of the {count} pictures of the dialogue below, in their order, "
+    "each with its number in its corner; "
     "[image 2] stands for the one with number 2. A picture that you make is one picture, not a row."
 )
-
-ROW = (
-    "The first picture above is a row of {row}, each with its number in its corner{rest}. [image 2] stands for the one with number 2. "
+ROW_NOTE = (
+    "The first picture above is a row of {row}, each with its number in its corner{rest}. "
+    "[image 2] stands for the one with number 2. "
     "A picture that you make is one picture, not a row."
 )
 
 
 def adapt_messages(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
-    """The messages as the model can take them. Labels have done their work after this and are dropped."""
-    parts = [part for message in messages for part in message.parts]
-    if any(isinstance(part, Thought) for part in parts):
+    """Return the messages as the model can take them. Image labels are used up by this and dropped."""
+    if _has_thoughts(messages):
         messages = _without_thoughts(messages)
-    elif takes == EVERYTHING and all(
-        isinstance(part, Text) or part.label is None for part in parts if not isinstance(part, Thought)
-    ):
+    elif takes == EVERYTHING and all(image.label is None for image in _images_in(messages)):
         return messages
     if takes.own_images == "user":
         messages = move_own_images(messages)
-    if takes.images != "interleaved" or _is_crowded(messages, takes):
+    if takes.images != "interleaved" or _has_too_many_images(messages, takes):
         messages = _flatten(messages, takes, blobs)
-    return tuple(
-        Message(message.role, tuple(_fitted(part, takes.max_side, blobs) for part in message.parts))
-        for message in messages
-    )
+    adapted: list[Message] = []
+    for message in messages:
+        parts = tuple(_adapt_part(part, takes.max_side, blobs) for part in message.parts)
+        adapted.append(Message(message.role, parts))
+    return tuple(adapted)
 
 
 async def adapt_messages_async(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
-    """`fit`, in a thread where it decodes pictures. Raises PictureError, also where there is no memory for a
-    picture."""
+    """Run `adapt_messages`, in a thread if it decodes images. Raises ImageError, also if there is too little memory."""
     try:
         if takes.images == "strip" or takes.max_side is not None or takes.max_images is not None:
             return await asyncio.to_thread(adapt_messages, messages, takes, blobs)
@@ -76,217 +77,264 @@ async def adapt_messages_async(messages: tuple[Message, ...], takes: Takes, blob
 
 
 def store_as_jpeg(image: Image, blobs: Blobs) -> Image:
-    """The picture upright, without its transparency, as the JPEG that released scripts make of it."""
+    """Store the image upright, without its transparency, as the JPEG that released scripts make of it."""
     with blobs.decode_within_memory(image) as opened:
         return blobs.put_jpeg(make_upright(opened))
 
 
-def _without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A model's thoughts are of no history; only those that its provider wants back with their state stay, for the
-    caller to decide."""
-    kept: list[Message] = []
-    for message in messages:
-        parts = tuple(part for part in message.parts if not isinstance(part, Thought) or part.state)
-        kept.append(Message(message.role, parts))
-    return tuple(message for message in kept if message.parts)
-
-
-def _fitted(part: Part, max_side: int | None, blobs: Blobs) -> Part:
-    if not isinstance(part, Image):
-        return part
-    if max_side is None:
-        return replace(part, label=None)
-    return shrink_image(replace(part, label=None), max_side, blobs)
-
-
 def shrink_image(part: Image, max_side: int, blobs: Blobs) -> Image:
-    """The picture with no side longer than that."""
+    """Return the image with no side longer than `max_side` pixels."""
     longest = max(part.width, part.height)
     if longest <= max_side:
         return part
-    size = (max(1, part.width * max_side // longest), max(1, part.height * max_side // longest))
+    width = max(1, part.width * max_side // longest)
+    height = max(1, part.height * max_side // longest)
     with blobs.decode_within_memory(part) as opened:
-        picture = make_upright(opened)
-        if picture.size != (part.width, part.height):  # EXIF turned it
-            size = (size[1], size[0])
-        small = picture.resize(size, _lanczos())
+        upright = make_upright(opened)
+        if upright.size != (part.width, part.height):  # turned by EXIF
+            width, height = height, width
+        small = upright.resize((width, height), _lanczos())
     return blobs.put_pil(small)
 
 
 def move_own_images(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Pictures of the model's own turns at the head of the user's next."""
-    moved: list[Message] = []
+    """Move images of the model's own turns to the head of the next user message."""
+    adapted: list[Message] = []
     waiting: list[Part] = []
     for message in messages:
-        if message.role != "assistant":
-            if message.role == "user":
-                parts = (*waiting, *message.parts)
-            else:
-                parts = message.parts
-            waiting = [] if message.role == "user" else waiting
-            moved.append(Message(message.role, parts))
-            continue
-        kept: list[Part] = []
-        for part in message.parts:
-            if isinstance(part, Image) and part.label is not None:
-                if kept and kept[-1] == build_caption(part.label):
-                    kept[-1] = Text(f"Image #{part.label}")
-                elif not _names(kept, part.label):
-                    kept.append(Text(f"[Image #{part.label}, shown in the next message]"))
-                waiting += [build_caption(part.label), part]
-            elif isinstance(part, Image):
-                kept.append(Text("[my picture, shown in the next message]"))
-                waiting.append(part)
-            else:
-                kept.append(part)
-        moved.append(Message("assistant", tuple(kept)))
-    return tuple(moved)
+        if message.role == "assistant":
+            parts, moved = _split_own_images(message.parts)
+            waiting += moved
+        elif message.role == "user":
+            parts = (*waiting, *message.parts)
+            waiting = []
+        else:
+            parts = message.parts
+        adapted.append(Message(message.role, tuple(parts)))
+    return tuple(adapted)
 
 
-def _names(parts: Sequence[Part], label: int) -> bool:
-    """Whether the words before a picture end with its name."""
-    if parts:
-        last = parts[-1]
-    else:
-        last = None
+def _split_own_images(parts: Sequence[Part]) -> tuple[Sequence[Part], list[Part]]:
+    """Return an assistant message without its images, and the images with captions for the next message."""
+    remaining: list[Part] = []
+    moved: list[Part] = []
+    for part in parts:
+        if not isinstance(part, Image):
+            remaining.append(part)
+        elif part.label is None:
+            remaining.append(Text("[my picture, shown in the next message]"))
+            moved.append(part)
+        else:
+            if remaining and remaining[-1] == build_caption(part.label):
+                remaining[-1] = Text(f"Image #{part.label}")
+            elif not _ends_with_name(remaining, part.label):
+                remaining.append(Text(f"[Image #{part.label}, shown in the next message]"))
+            moved += [build_caption(part.label), part]
+    return remaining, moved
+
+
+def _ends_with_name(parts: Sequence[Part], label: int) -> bool:
+    """Return whether the text before an image ends with the image's name."""
+    if not parts:
+        return False
+    last = parts[-1]
     return isinstance(last, Text) and last.text.rstrip().endswith(f"Image #{label}")
 
 
-def _is_crowded(messages: Sequence[Message], takes: Takes) -> bool:
-    """Whether there are more pictures than it takes."""
-    count = sum(isinstance(part, Image) for message in messages for part in message.parts)
-    return takes.max_images is not None and takes.images in ("interleaved", "list") and count > takes.max_images
+def _has_thoughts(messages: Sequence[Message]) -> bool:
+    return any(isinstance(part, Thought) for message in messages for part in message.parts)
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    """`image 1, image 2 and image 5`."""
-    told = [f"image {number}" for number in numbers]
-    return " and ".join([*([", ".join(told[:-1])] if told[:-1] else []), told[-1]])
+def _without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Drop thoughts, except those that their provider wants back with their state: the caller decides on these."""
+    adapted: list[Message] = []
+    for message in messages:
+        parts = tuple(part for part in message.parts if not isinstance(part, Thought) or part.state)
+        if parts:
+            adapted.append(Message(message.role, parts))
+    return tuple(adapted)
 
 
-def _numbers(images: Sequence[Image]) -> list[int]:
-    """What each is called in a row: its own number; those without one come after the highest of them, or are counted
-    where none has any."""
-    taken = [image.label for image in images if image.label is not None]
-    free = itertools.count(max(taken, default=0) + 1)
-    return [image.label if image.label is not None else next(free) for image in images]
+def _adapt_part(part: Part, max_side: int | None, blobs: Blobs) -> Part:
+    if not isinstance(part, Image):
+        return part
+    unlabelled = replace(part, label=None)
+    if max_side is None:
+        return unlabelled
+    return shrink_image(unlabelled, max_side, blobs)
+
+
+def _images_in(messages: Sequence[Message]) -> list[Image]:
+    return [part for message in messages for part in message.parts if isinstance(part, Image)]
+
+
+def _has_too_many_images(messages: Sequence[Message], takes: Takes) -> bool:
+    if takes.max_images is None or takes.images not in ("interleaved", "list"):
+        return False
+    return len(_images_in(messages)) > takes.max_images
+
+
+# one message of images and text
 
 
 def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
-    """All in one user message, pictures first. Several messages keep their roles as words."""
-    images: list[Image] = []
-    lines: list[str] = []
-    crowded = _is_crowded(messages, takes)
-    numbered = takes.images == "strip" or crowded
-    called = _numbers([part for message in messages for part in message.parts if isinstance(part, Image)])
-    for message in messages:
-        parts = message.parts
-        # pictures before the text of a single message need no name in it; in a dialogue each message says which are its
-        # own
-        leading = 0
-        if takes.images != "none" and len(messages) == 1:
-            leading = next((at for at, part in enumerate(parts) if not isinstance(part, Image)), len(parts))
-        images += [part for part in parts[:leading] if isinstance(part, Image)]
-        words: list[str] = []
-        for part in parts[leading:]:
-            if not isinstance(part, Image):
-                words += [part.text] if isinstance(part, Text) else []
-                continue
-            images.append(part)
-            captioned = part.label is not None and bool(words) and words[-1] == build_caption(part.label).text
-            if takes.images == "none":
-                words.append("[picture not shown]")
-            elif captioned and numbered:
-                words.pop()
-                words += [f"[image {called[len(images) - 1]}]"] if len(messages) > 1 else []
-            else:
-                words.append(f"[image {called[len(images) - 1] if numbered else len(images)}]")
-        if len(words) == 1:
-            text = words[0]
-        else:
-            text = " ".join(word.strip() for word in words if word.strip())
-        lines.append(text if len(messages) == 1 else f"{message.role.capitalize()}: {text}")
-    text = Text("\n".join(line for line in lines if line))
+    """Return one user message: the images first, then the text, in which several messages keep their roles."""
+    images = _images_in(messages)
+    numbers = _number_images(images)
+    too_many = _has_too_many_images(messages, takes)
+    text = _flatten_text(messages, takes, numbers, takes.images == "strip" or too_many)
     if takes.images == "none" or not images:
-        return (Message("user", (text,)),)
+        return (Message("user", (Text(text),)),)
     if takes.images == "strip" and len(images) > 1:
         if len(messages) > 1:
-            text = Text(f"{NOTE.format(count=len(images))}\n{text.text}")
-        return (Message("user", (blobs.put_pil(build_stored_strip(images, called, blobs)), text)),)
-    if crowded and takes.max_images is not None:
+            text = f"{STRIP_NOTE.format(count=len(images))}\n{text}"
+        strip = blobs.put_pil(build_stored_strip(images, numbers, blobs))
+        return (Message("user", (strip, Text(text))),)
+    if too_many and takes.max_images is not None:
         joined = len(images) - takes.max_images + 1
-        row = blobs.put_pil(build_stored_strip(images[:joined], called[:joined], blobs))
+        row = blobs.put_pil(build_stored_strip(images[:joined], numbers[:joined], blobs))
+        rest = ""
         if joined < len(images):
-            rest = f"; the pictures after it are {_listed(called[joined:])}"
-        else:
-            rest = ""
-        told = ROW.format(row=_listed(called[:joined]), rest=rest)
-        return (Message("user", (row, *images[joined:], Text(f"{told}\n{text.text}"))),)
-    return (Message("user", (*images, text)),)
+            rest = f"; the pictures after it are {_list_images(numbers[joined:])}"
+        note = ROW_NOTE.format(row=_list_images(numbers[:joined]), rest=rest)
+        return (Message("user", (row, *images[joined:], Text(f"{note}\n{text}"))),)
+    return (Message("user", (*images, Text(text))),)
+
+
+def _number_images(images: Sequence[Image]) -> list[int]:
+    """Return each image's number in a row: its label, or a number above all labels if it has none."""
+    labels = [image.label for image in images if image.label is not None]
+    unused = itertools.count(max(labels, default=0) + 1)
+    return [next(unused) if image.label is None else image.label for image in images]
+
+
+def _list_images(numbers: Sequence[int]) -> str:
+    """Return `image 1, image 2 and image 5`."""
+    names = [f"image {number}" for number in numbers]
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _flatten_text(messages: Sequence[Message], takes: Takes, numbers: Sequence[int], numbered: bool) -> str:
+    """Return all texts, one line a message, with `[image k]` where an image stood.
+
+    `numbered`: k is the number drawn on the image; else its position among all images.
+    """
+    is_dialogue = len(messages) > 1
+    lines: list[str] = []
+    position = 0  # of the next image among all
+    for message in messages:
+        parts = message.parts
+        if takes.images != "none" and not is_dialogue:
+            # images before the text of a single message need no name in it
+            leading = _count_leading_images(parts)
+            position += leading
+            parts = parts[leading:]
+        words: list[str] = []
+        for part in parts:
+            if isinstance(part, Text):
+                words.append(part.text)
+            elif isinstance(part, Image):
+                name = f"[image {numbers[position] if numbered else position + 1}]"
+                position += 1
+                _add_image_name(words, part, name, takes, numbered, is_dialogue)
+        text = words[0] if len(words) == 1 else " ".join(word.strip() for word in words if word.strip())
+        if is_dialogue:
+            text = f"{message.role.capitalize()}: {text}"
+        lines.append(text)
+    return "\n".join(line for line in lines if line)
+
+
+def _count_leading_images(parts: Sequence[Part]) -> int:
+    for count, part in enumerate(parts):
+        if not isinstance(part, Image):
+            return count
+    return len(parts)
+
+
+def _add_image_name(words: list[str], image: Image, name: str, takes: Takes, numbered: bool, is_dialogue: bool) -> None:
+    """Append what stands for an image in the text; the number drawn on an image replaces its caption."""
+    if takes.images == "none":
+        words.append("[picture not shown]")
+        return
+    has_caption = image.label is not None and bool(words) and words[-1] == build_caption(image.label).text
+    if has_caption and numbered:
+        words.pop()
+        if not is_dialogue:
+            return
+    words.append(name)
+
+
+# strips
 
 
 def build_stored_strip(images: Sequence[Image], labels: Sequence[int], blobs: Blobs) -> "Pil.Image":
-    """The same of pictures in the store: all at once where there is room for them, else one at a time."""
+    """Return one row of stored images with their numbers: decoded together if there is memory, else one at a time."""
     pixels = sum(image.width * image.height for image in images)
     if pixels <= MAX_PIXELS:
         with PIXEL_BUDGET.reserve(pixels):
             return build_strip([blobs.decode(image) for image in images], labels)
     sizes: list[tuple[int, int]] = []
     for image in images:
-        with blobs.decode_within_memory(image) as picture:
-            sizes.append((image.width, image.height) if exif_orientation(picture) < 5 else (image.height, image.width))
-    height = _height(sizes)
+        with blobs.decode_within_memory(image) as opened:
+            if exif_orientation(opened) < 5:
+                sizes.append((image.width, image.height))
+            else:
+                sizes.append((image.height, image.width))
+    height = _strip_height(sizes)
     scaled: list[Pil.Image] = []
     for image in images:
-        with blobs.decode_within_memory(image) as picture:
-            scaled.append(_scaled(picture, height))
-    return _row(scaled, labels, height)
+        with blobs.decode_within_memory(image) as opened:
+            scaled.append(_scale(opened, height))
+    return _paste_row(scaled, labels, height)
 
 
-def build_strip(pictures: Sequence["Pil.Image"], labels: Sequence[int]) -> "Pil.Image":
-    """One row of all pictures, each with its number."""
-    turned = [make_upright(picture) for picture in pictures]
-    height = _height([picture.size for picture in turned])
-    return _row([_scaled(picture, height) for picture in turned], labels, height)
+def build_strip(images: Sequence["Pil.Image"], labels: Sequence[int]) -> "Pil.Image":
+    """Return one row of all images, each with its number."""
+    upright = [make_upright(image) for image in images]
+    height = _strip_height([image.size for image in upright])
+    return _paste_row([_scale(image, height) for image in upright], labels, height)
 
 
-def _height(sizes: Sequence[tuple[int, int]]) -> int:
-    """That of the tallest. Raises PictureError if the row would be too large."""
+def _strip_height(sizes: Sequence[tuple[int, int]]) -> int:
+    """Return the height of the tallest image. Raises ImageError if the row would be too large."""
     height = max(size[1] for size in sizes)
-    long = sum(size[0] * height / size[1] for size in sizes)
-    if long * height > MAX_PIXELS:
+    length = sum(size[0] * height / size[1] for size in sizes)
+    if length * height > MAX_PIXELS:
         raise ImageError(
-            f"strip of {len(sizes)} would be {long:.0f} x {height}, more pixels than the limit of {MAX_PIXELS:,}"
+            f"strip of {len(sizes)} would be {length:.0f} x {height}, more pixels than the limit of {MAX_PIXELS:,}"
         )
     return height
 
 
-def _scaled(picture: "Pil.Image", height: int) -> "Pil.Image":
-    picture = make_upright(picture)
-    width = max(1, int(picture.width * (height / picture.height)))
-    return _on_white(picture).resize((width, height), _lanczos())
+def _scale(image: "Pil.Image", height: int) -> "Pil.Image":
+    upright = make_upright(image)
+    width = max(1, int(upright.width * (height / upright.height)))
+    return _on_white(upright).resize((width, height), _lanczos())
 
 
-def _row(scaled: Sequence["Pil.Image"], labels: Sequence[int], height: int) -> "Pil.Image":
+def _paste_row(scaled: Sequence["Pil.Image"], labels: Sequence[int], height: int) -> "Pil.Image":
     from PIL import Image as Pil
     from PIL import ImageDraw, ImageFont
 
-    row = Pil.new("RGB", (sum(picture.width for picture in scaled) + GAP * (len(scaled) - 1), height), "white")
-    size = max(1, height // 12)
-    font = ImageFont.load_default(size=size)
+    width = sum(image.width for image in scaled) + GAP * (len(scaled) - 1)
+    row = Pil.new("RGB", (width, height), "white")
+    font_size = max(1, height // 12)
+    font = ImageFont.load_default(size=font_size)
     draw = ImageDraw.Draw(row)
     left = 0
-    places: list[int] = []
-    for picture in scaled:
-        row.paste(picture, (left, 0))
-        places.append(left)
-        left += picture.width + GAP
-    for place, label in zip(places, labels, strict=True):
-        corner = (place + LABEL_AT, LABEL_AT)
-        draw.text(corner, str(label), fill=_contrast(row, corner, size), font=font)
+    offsets: list[int] = []
+    for image in scaled:
+        row.paste(image, (left, 0))
+        offsets.append(left)
+        left += image.width + GAP
+    for offset, label in zip(offsets, labels, strict=True):
+        corner = (offset + LABEL_OFFSET, LABEL_OFFSET)
+        draw.text(corner, str(label), fill=_contrast(row, corner, font_size), font=font)
     longest = max(row.size)
-    if longest > LONGEST:
-        scale = LONGEST / longest
+    if longest > MAX_STRIP_SIDE:
+        scale = MAX_STRIP_SIDE / longest
         row = row.resize((int(row.width * scale), int(row.height * scale)), _lanczos())
     return row
 
@@ -300,12 +348,12 @@ def _contrast(row: "Pil.Image", corner: tuple[int, int], size: int) -> str:
     return "black"
 
 
-def _on_white(picture: "Pil.Image") -> "Pil.Image":
+def _on_white(image: "Pil.Image") -> "Pil.Image":
     from PIL import Image as Pil
 
-    if "A" not in picture.getbands() and "transparency" not in picture.info:
-        return picture.convert("RGB")
-    clear = picture.convert("RGBA")
+    if "A" not in image.getbands() and "transparency" not in image.info:
+        return image.convert("RGB")
+    clear = image.convert("RGBA")
     white = Pil.new("RGBA", clear.size, "white")
     white.alpha_composite(clear)
     return white.convert("RGB")

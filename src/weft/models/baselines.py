@@ -1,5 +1,8 @@
-"""Models that need no weights: a floor for tables (`copy`), and the dataset's references, which check the whole
-path."""
+"""Models that need no weights.
+
+`copy` is a floor for tables, `constant/SCORE` a judge for testing, and `reference` replies with the dataset's own
+reference answers: an end-to-end check of a benchmark.
+"""
 
 from typing import Any, cast
 
@@ -12,120 +15,129 @@ from weft.models.registry import ModelSpec, provider_info
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Modality, Part, Request, Takes, Text, TurnRef, outcome_of
 
+SCORE_SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}
+MAX_REFERENCES = 10_000  # that a ReferenceModel holds; only turns in flight need one
+STAND_IN_REASON = "the dataset has no reference here: a stand-in"
+
 
 class UncachedEndpoint(Endpoint):
-    """Nothing to wait for, so nothing to remember."""
+    """An endpoint that answers at once, so that its answers need not be cached."""
 
     cacheable = False
     output_checked = False
 
 
 class CopyBaseline(UncachedEndpoint):
-    """The last picture it was shown; where text is due, the same fixed words."""
+    """Replies with the last image it was shown; with a fixed text where text is expected."""
 
     def __init__(self) -> None:
         super().__init__("copy", version=1)
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        shown = [part for message in messages for part in message.parts if isinstance(part, Image)]
-        if want.modality == "text":
-            parts: tuple[Part, ...] = (Text("I do not know."),)
-        else:
-            parts = tuple(shown[-1:])
+        parts: tuple[Part, ...] = (Text("I do not know."),)
+        if want.modality != "text":
+            parts = _last_image(messages)
         outcome, reason = outcome_of(parts, want.modality)
         return EndpointReply(parts, outcome, reason or "", served_model=self.name)
 
 
+def _last_image(messages: tuple[Message, ...]) -> tuple[Part, ...]:
+    for message in reversed(messages):
+        for part in reversed(message.parts):
+            if isinstance(part, Image):
+                return (part,)
+    return ()
+
+
 class ConstantJudge(UncachedEndpoint):
-    """A judge that gives everything the same score, or the highest that each question allows. It tests plumbing; it
-    judges nothing."""
+    """Gives everything the same score, or (None) the highest that each question allows. It is for tests of a setup."""
 
     def __init__(self, score: float | None) -> None:
-        super().__init__("constant/max" if score is None else f"constant/{score:g}", score=score)
+        name = "constant/max" if score is None else f"constant/{score:g}"
+        super().__init__(name, score=score)
         self._score = score
-        self._said: dict[bytes, str] = {}
+        self._replies: dict[bytes, str] = {}  # by schema
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        asked = want.schema or (want.question.schema if want.question else None)
-        schema = msgspec.json.encode(asked or {"type": "object", "properties": {"score": {"type": "number"}}})
-        if schema not in self._said:
-            self._said[schema] = msgspec.json.encode(self._filled(msgspec.json.decode(schema))).decode()
-        said = self._said[schema]
-        return EndpointReply((Text(said),), "answered", raw=said, served_model=self.name)
+        schema = want.schema
+        if not schema and want.question:
+            schema = want.question.schema
+        key = msgspec.json.encode(schema or SCORE_SCHEMA)
+        if key not in self._replies:
+            self._replies[key] = msgspec.json.encode(self._fill(msgspec.json.decode(key))).decode()
+        text = self._replies[key]
+        return EndpointReply((Text(text),), "answered", raw=text, served_model=self.name)
 
-    def _filled(self, schema: dict[str, Any]) -> Any:
-        """A value that fits, whatever the shape."""
-        kinds: Any = schema.get("type", "object")
-        kind = next(
-            one for one in (cast(list[str], kinds) if isinstance(kinds, list) else [str(kinds)]) if one != "null"
-        )
-        if kind == "object":
-            return {name: self._filled(one) for name, one in schema.get("properties", {}).items()}
-        if kind == "array":
-            return self._entries(schema)
-        if kind == "string":
+    def _fill(self, schema: dict[str, Any]) -> Any:
+        """Return a value that fits the schema."""
+        types: Any = schema.get("type", "object")
+        if not isinstance(types, list):
+            types = [str(types)]
+        type_name = next(name for name in cast(list[str], types) if name != "null")
+        if type_name == "object":
+            return {name: self._fill(field) for name, field in schema.get("properties", {}).items()}
+        if type_name == "array":
+            return self._fill_array(schema)
+        if type_name == "string":
             return schema.get("enum", ["the same score for all"])[0]
-        if kind == "boolean":
+        if type_name == "boolean":
             return self._score is None or self._score > 0
-        if self._score is not None:
-            score = self._score
-        else:
+        score = self._score
+        if score is None:
             score = schema.get("maximum", max(schema.get("enum", [0])))
         if score == int(score):
             return int(score)
         return score
 
-    def _entries(self, schema: dict[str, Any]) -> list[Any]:
-        """As many as are due: one for each number that an entry may carry, or the least that the list may have."""
+    def _fill_array(self, schema: dict[str, Any]) -> list[Any]:
+        """Return one entry for each number that an entry may carry, or as few entries as the schema allows."""
         entry = schema.get("items", {})
-        for name, one in entry.get("properties", {}).items():
-            numbers = one.get("enum", ())
+        for name, field in entry.get("properties", {}).items():
+            numbers = field.get("enum", ())
             if numbers and list(numbers) == list(range(numbers[0], numbers[0] + len(numbers))):
-                return [{**self._filled(entry), name: number} for number in numbers]
-        return [self._filled(entry) for _ in range(schema.get("minItems", 1))]
-
-
-MAX_REFERENCES = 10_000  # references of turns that are being asked about
-STAND_IN_REASON = "the dataset has no true reply here: a stand-in"
+                return [{**self._fill(entry), name: number} for number in numbers]
+        return [self._fill(entry) for _ in range(schema.get("minItems", 1))]
 
 
 class ReferenceModel(UncachedEndpoint):
-    """The dataset's own reference replies. Where it has none (IMUG-Bench has no reference images), a stand-in, and the
-    reply says so."""
+    """Replies with the dataset's references.
+
+    Where the dataset has none (IMUG-Bench has no reference images), it replies with a stand-in, and its reason says so.
+    """
 
     depends_on_input = False
 
     def __init__(self, digest: str, blobs: Blobs) -> None:
-        """`digest` is the dataset's. Who asks about a turn lets it learn the reference first."""
+        """`digest` is the dataset's. `set_reference` must be called for a turn before `send`."""
         super().__init__("reference", dataset=digest)
         self._blobs = blobs
-        self._parts: dict[TurnRef, tuple[Part, ...]] = {}
+        self._references: dict[TurnRef, tuple[Part, ...]] = {}
 
-    def set_reference(self, place: TurnRef, reference: tuple[Part, ...]) -> None:
-        """`place` is a turn that is asked about next; only the latest are kept."""
-        if len(self._parts) >= MAX_REFERENCES:
-            self._parts.pop(next(iter(self._parts)))
-        self._parts[place] = reference
+    def set_reference(self, turn: TurnRef, reference: tuple[Part, ...]) -> None:
+        """Store the reference of a turn that is about to be requested; the oldest is dropped if there are too many."""
+        if len(self._references) >= MAX_REFERENCES:
+            self._references.pop(next(iter(self._references)))
+        self._references[turn] = reference
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        parts = self._parts[want.turn_ref]
+        parts = self._references[want.turn_ref]
         outcome, reason = outcome_of(parts, want.modality)
-        if outcome != "answered":
-            return EndpointReply(
-                (*parts, build_stand_in(want.modality, self._blobs)),
-                "answered",
-                STAND_IN_REASON,
-                served_model=self.name,
-                notes=("stand-in",),
-            )
-        return EndpointReply(parts, outcome, reason, served_model=self.name)
+        if outcome == "answered":
+            return EndpointReply(parts, outcome, reason, served_model=self.name)
+        return EndpointReply(
+            (*parts, build_stand_in(want.modality, self._blobs)),
+            "answered",
+            STAND_IN_REASON,
+            served_model=self.name,
+            notes=("stand-in",),
+        )
 
 
-def build_stand_in(kind: Modality, blobs: Blobs) -> Part:
-    """Something of the kind that is due."""
+def build_stand_in(modality: Modality, blobs: Blobs) -> Part:
+    """Return a placeholder output: a letter where text is expected, else a grey image."""
     from PIL import Image as Pil
 
-    if kind == "text":
+    if modality == "text":
         return Text("A")
     return blobs.put_pil(Pil.new("RGB", (64, 64), "grey"), durable=False)
 
@@ -137,7 +149,9 @@ def copy_from_spec(spec: ModelSpec, blobs: Blobs) -> CopyBaseline:
 
 @provider_info(Takes(), Gives(image=False, interleaved=False, ordered=False))
 def constant_from_spec(spec: ModelSpec, blobs: Blobs) -> ConstantJudge:
+    if spec.model == "max":
+        return ConstantJudge(None)
     try:
-        return ConstantJudge(None if spec.model == "max" else finite_number(spec.model))
+        return ConstantJudge(finite_number(spec.model))
     except ValueError:
         raise UserError(f"{spec.text}: constant/SCORE needs a number, such as constant/10, or max") from None

@@ -1,17 +1,18 @@
-"""A judge whose questions are handed in as batches, for half the price: the same model, the same requests, the same
-answers, later.
+"""A judge whose requests go through a batch API, at half the price: same model, same requests, same answers, later.
 
-Questions are gathered until none has come for a while, or a file is full; the file is handed in, which costs nothing;
-every ticket is in the journal; only then the batch is begun. A command that is killed anywhere in between is followed
-by one that finds the batch by its file, or, where there is none, hands in anew: nothing is paid for twice. What must
-not wait another day goes live at the full price: the first question of all (so that a wrong key or an unknown field is
-found out at once), objections to an answer, and what a batch answered with an error. A call's key is the same either
-way, so live answers and those of batches are one memory."""
+Requests are gathered until none has come for a while or a file is full. The file is uploaded, which costs nothing;
+every ticket is journalled; only then is the batch started. A command that follows a killed one finds the batch by its
+file, or uploads again if there is none: nothing is paid for twice.
+
+Some requests are sent live at the full price, because they must not wait for another batch: the very first request (so
+that a wrong key or an unknown field shows at once), follow-ups to an answer, and what a batch answered with an error. A
+request has the same cache key either way, so live and batch answers share one cache.
+"""
 
 import asyncio
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,160 +23,156 @@ from weft.models.endpoint import NO_RETRY, BatchService, CallError, Endpoint, En
 from weft.models.http import base64_size
 from weft.types import Image, Message, Request
 
-HALF = 0.5  # of the usual price, at OpenAI and at Google
-# seconds without a new question after which a file is handed in; where no more are to come
-QUIET_PERIOD_S = 60.0
-SOON = 1.0
-POLL = 20.0
-MANY = 20_000  # questions in flight
-LIVE = 16  # of those that go live
-LOST = 3600.0  # seconds for which a batch may not be looked at
-OVERHEAD = 4000  # bytes around a text or a picture, at the most
+BATCH_PRICE_SHARE = 0.5  # at OpenAI and at Google
+QUIET_PERIOD_S = 60.0  # upload after this long without a new request
+FINAL_QUIET_PERIOD_S = 1.0  # the same once no more requests are expected
+POLL_INTERVAL_S = 20.0
+MAX_IN_FLIGHT = 20_000  # requests
+MAX_LIVE = 16  # requests in flight that are sent live
+MAX_POLL_TROUBLE_S = 3600.0  # give a batch up after its status could not be read for this long
+PART_OVERHEAD = 4000  # bytes around a text or an image in a line, at most
 
 
 class BatchEndpoint(TaskEndpoint):
+    """An endpoint behind its provider's batch API."""
+
     def __init__(self, endpoint: Endpoint, service: BatchService) -> None:
         self._inner = endpoint
         self._service = service
-        self.name, self.address, self.identity = endpoint.name, endpoint.address, endpoint.identity
-        self.takes, self.gives, self.may_leave_undecided, self.phrasing = (
-            endpoint.takes,
-            endpoint.gives,
-            endpoint.may_leave_undecided,
-            endpoint.phrasing,
-        )
-        self.concurrency = MANY
-        self.poll_interval = POLL
-        self.usual_price_share = HALF
-        self._quiet = QUIET_PERIOD_S
+        self.name = endpoint.name
+        self.address = endpoint.address
+        self.identity = endpoint.identity
+        self.takes = endpoint.takes
+        self.gives = endpoint.gives
+        self.may_leave_undecided = endpoint.may_leave_undecided
+        self.phrasing = endpoint.phrasing
+        self.concurrency = MAX_IN_FLIGHT
+        self.poll_interval = POLL_INTERVAL_S
+        self.usual_price_share = BATCH_PRICE_SHARE
         self.max_wait = None
-        self._waiting: list[_Waiting] = []
+        self._quiet_period = QUIET_PERIOD_S
+        self._queue: list[_QueuedRequest] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._handing: set[asyncio.Task[None]] = set()
-        self._batches: dict[str, _Batch] = {}
-        self._again: set[str] = set()  # what a batch did not answer
-        # the first question goes live: what it is answered, all others would be
-        self._scout = ""
-        self._scouted = asyncio.Event()
-        self._live = asyncio.Semaphore(LIVE)
+        self._uploads: set[asyncio.Task[None]] = set()
+        self._batches: dict[str, _Batch] = {}  # by file
+        self._send_live: set[str] = set()  # names of requests that a batch did not answer
+        self._scout = ""  # the first request, sent live: an error it meets, all others would meet
+        self._scout_done = asyncio.Event()
+        self._live_slots = asyncio.Semaphore(MAX_LIVE)
 
-    # at once
+    # live requests
 
     def answers_immediately(self, messages: tuple[Message, ...], want: Request) -> bool:
-        """An objection, what a batch did not answer, and the first question of all."""
-        name = _name(messages, want)
+        """Return whether this is the first request, a follow-up, or one that a batch did not answer."""
+        name = _request_name(messages, want)
         self._scout = self._scout or name
-        return name == self._scout or name in self._again or any(message.role == "assistant" for message in messages)
+        if name == self._scout or name in self._send_live:
+            return True
+        return any(message.role == "assistant" for message in messages)
 
     def price_share(self, messages: tuple[Message, ...], want: Request) -> float:
         if not self._scout or self.answers_immediately(messages, want):
             return 1.0
-        return HALF
+        return BATCH_PRICE_SHARE
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        self._limit()
-        async with self._live:
+        self._pass_on_token_limit()
+        async with self._live_slots:
             try:
                 return await self._inner.send(messages, want)
             finally:
-                self._scouted.set()
+                self._scout_done.set()
 
-    def _limit(self) -> None:
-        """A budget's limit of a reply, unless the model has been found to have a lower one."""
-        known = self._inner.max_reply_tokens
-        told = self.max_reply_tokens
-        if known is None or told is None:
-            self._inner.max_reply_tokens = told
+    def _pass_on_token_limit(self) -> None:
+        """Apply a budget's limit to the inner endpoint, unless that has a lower one of its own."""
+        inner_limit = self._inner.max_reply_tokens
+        if inner_limit is None or self.max_reply_tokens is None:
+            self._inner.max_reply_tokens = self.max_reply_tokens
         else:
-            self._inner.max_reply_tokens = min(known, told)
+            self._inner.max_reply_tokens = min(inner_limit, self.max_reply_tokens)
 
-    # handed in
+    # submitting
 
     def flush_soon(self) -> None:
-        self._quiet = min(self._quiet, SOON)
-        if self._waiting:
-            self._later()
+        self._quiet_period = min(self._quiet_period, FINAL_QUIET_PERIOD_S)
+        if self._queue:
+            self._restart_timer()
 
     async def submit(self, messages: tuple[Message, ...], want: Request) -> str:
-        texts = sum(
-            len(part.text.encode()) + OVERHEAD for m in messages for part in m.parts if not isinstance(part, Image)
-        )
-        size = (
-            OVERHEAD
-            + texts
-            + sum(base64_size(part) + OVERHEAD for m in messages for part in m.parts if isinstance(part, Image))
-        )
-        if self._waiting and sum(one.size for one in self._waiting) + size > self._service.max_bytes:
+        size = _line_size(messages)
+        if self._queue and sum(queued.size for queued in self._queue) + size > self._service.max_bytes:
             self._flush()
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        one = _Waiting(_name(messages, want), messages, want, size, future)
-        self._waiting.append(one)
-        if len(self._waiting) >= self._service.max_requests:
+        request = _QueuedRequest(_request_name(messages, want), messages, want, size, future)
+        self._queue.append(request)
+        if len(self._queue) >= self._service.max_requests:
             self._flush()
         else:
-            self._later()
-        return f"{await future} {one.name}"
+            self._restart_timer()
+        return f"{await future} {request.name}"
 
-    def _later(self) -> None:
+    def _restart_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(self._quiet, self._flush)
+        self._timer = asyncio.get_running_loop().call_later(self._quiet_period, self._flush)
 
     def _flush(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        gathered, self._waiting, self._timer = [one for one in self._waiting if not one.future.done()], [], None
-        if gathered:
-            task = asyncio.get_running_loop().create_task(self._hand_in(gathered))
-            self._handing.add(task)
-            task.add_done_callback(self._handing.discard)
+        requests = [queued for queued in self._queue if not queued.future.done()]
+        self._queue = []
+        self._timer = None
+        if requests:
+            task = asyncio.get_running_loop().create_task(self._upload(requests))
+            self._uploads.add(task)
+            task.add_done_callback(self._uploads.discard)
 
-    async def _hand_in(self, gathered: "list[_Waiting]") -> None:
-        """Once the first question is back: a server that does not know a field has said so by then."""
-        await self._scouted.wait()
-        self._limit()
+    async def _upload(self, requests: "list[_QueuedRequest]") -> None:
+        """Upload a file of requests, once the first request is back and its unknown fields are known."""
+        await self._scout_done.wait()
+        self._pass_on_token_limit()
         try:
-            file = await self._service.upload(
-                [self._service.build_line(one.name, one.messages, one.want) for one in gathered]
-            )
-        except Exception as error:  # of all of them, each of which may try again
-            for one in gathered:
-                if not one.future.done():
-                    one.future.set_exception(
-                        error if isinstance(error, CallError) else CallError(f"{self.name}: {error}", NO_RETRY)
-                    )
+            lines = [self._service.build_line(request.name, request.messages, request.want) for request in requests]
+            file = await self._service.upload(lines)
+        except Exception as error:
+            if not isinstance(error, CallError):
+                error = CallError(f"{self.name}: {error}", NO_RETRY)
+            for request in requests:
+                if not request.future.done():
+                    request.future.set_exception(error)
             return
-        self._batches[file] = _Batch(file, self._service, {one.name for one in gathered if not one.future.done()})
-        for one in gathered:
-            if not one.future.done():
-                one.future.set_result(file)
+        waiting = [request for request in requests if not request.future.done()]
+        self._batches[file] = _Batch(file, self._service, {request.name for request in waiting})
+        for request in waiting:
+            request.future.set_result(file)
 
-    # collected
+    # collecting
 
     async def collect(self, ticket: str, want: Request) -> EndpointReply | None:
         file, _, name = ticket.rpartition(" ")
         batch = self._batches.setdefault(file, _Batch(file, self._service))
-        answers = await batch.answers(name, self.poll_interval)
-        if answers is None:
+        results = await batch.results(name, self.poll_interval)
+        if results is None:
             return None
-        if name not in answers:
+        if name not in results:
             if batch.state == "cancelled":
                 raise CallError(f"{self.name}: the batch was cancelled before this was answered", NO_RETRY)
-            # of a day that was too short another may be long enough
-            self._again |= {name} if batch.state != "expired" else set()
+            if batch.state != "expired":  # an expired batch only had too little time: another may do
+                self._send_live.add(name)
             raise TicketExpired(f"{self.name}: the batch ended ({batch.state}) without an answer to this")
         try:
-            sent = await self._service.parse_result(answers[name], want)
-        except CallError as error:  # whatever it is, it stands in a file, and will never be otherwise there
-            self._again.add(name)
+            reply = await self._service.parse_result(results[name], want)
+        except CallError as error:  # the result is in a file and will never change, so the retry decision is void
+            self._send_live.add(name)
             raise TicketExpired(str(error)) from None
-        self._again |= {name} if sent.retry_advised else set()
-        return sent
+        if reply.retry_advised:
+            self._send_live.add(name)
+        return reply
 
     def release(self, ticket: str) -> None:
         file, _, name = ticket.rpartition(" ")
         if file in self._batches:
-            self._batches[file].released(name)
+            self._batches[file].release(name)
 
     @property
     def missing_setup(self) -> str:
@@ -187,119 +184,136 @@ class BatchEndpoint(TaskEndpoint):
 
     @property
     def status_line(self) -> str:
-        return ", ".join(f"batch {one.state} {one.done}/{one.due}" for one in self._batches.values() if not one.over)
+        active = [batch for batch in self._batches.values() if not batch.is_finished]
+        return ", ".join(f"batch {batch.state} {batch.completed}/{batch.total}" for batch in active)
 
     async def close(self) -> None:
-        for task in self._handing:
+        for task in self._uploads:
             task.cancel()
         await self._inner.close()
 
 
 @dataclass
-class _Waiting:
-    """A question that is to be handed in."""
+class _QueuedRequest:
+    """A request that is to be uploaded."""
 
     name: str
     messages: tuple[Message, ...]
     want: Request
-    size: int
-    future: "asyncio.Future[str]"
+    size: int  # bytes of its line, at most
+    future: "asyncio.Future[str]"  # the file that it was uploaded in
 
 
 class _Batch:
-    """One file and the batch that works on it. Where it was handed in by this command, `names` must all have come for
-    their answers, which they do once their tickets are kept, before the work is begun."""
+    """One file and the batch that runs it.
+
+    If this command uploaded the file, the batch is started only after all of `names` have been asked for: by then all
+    their tickets are journalled.
+    """
 
     def __init__(self, file: str, service: BatchService, names: set[str] | None = None) -> None:
         self._file = file
         self._service = service
-        self._due = set(names or ())
-        self._fresh = names is not None
+        self._unclaimed = set(names or ())
+        self._is_ours = names is not None  # uploaded by this command
         self._id = ""
-        self._began = False
+        self._was_started = False
         self._lock = asyncio.Lock()
-        self._looked = 0.0
-        self._troubled = 0.0
-        self._answers: Mapping[str, Any] | None = None
-        self._final: CallError | None = None  # what became of the whole, where nothing did
+        self._polled_at = 0.0
+        self._trouble_since = 0.0
+        self._results: Mapping[str, Any] | None = None
+        self._failure: CallError | None = None  # why there will be no results at all
         self.state = "waiting"
-        self.done = 0
-        self.due = len(self._due)
-        self.over = False
+        self.completed = 0
+        self.total = len(self._unclaimed)
+        self.is_finished = False
 
-    async def answers(self, name: str, poll: float) -> Mapping[str, Any] | None:
-        """All of them, once they are there. What came of the whole is told to everybody who comes for a part."""
-        self._due.discard(name)
+    async def results(self, name: str, poll_interval: float) -> Mapping[str, Any] | None:
+        """Return all results by name, or None while there are none; a failure of the batch is raised for every name."""
+        self._unclaimed.discard(name)
         async with self._lock:
-            if self._final is not None:
-                raise (
-                    TicketExpired(str(self._final))
-                    if isinstance(self._final, TicketExpired)
-                    else CallError(str(self._final), self._final.retry)
-                )
-            if self._answers is not None or (self._fresh and self._due):
-                return self._answers
-            if self._looked and time.monotonic() - self._looked < poll * 0.9:
+            if self._failure is not None:
+                if isinstance(self._failure, TicketExpired):
+                    raise TicketExpired(str(self._failure))
+                raise CallError(str(self._failure), self._failure.retry)
+            if self._results is not None or (self._is_ours and self._unclaimed):
+                return self._results
+            if self._polled_at and time.monotonic() - self._polled_at < poll_interval * 0.9:
                 return None
             try:
-                return await self._look()
+                return await self._poll()
             except CallError as error:
                 if error.retry.kind == "no" or isinstance(error, TicketExpired):
-                    self._final = error
-                    self.over = True
+                    self._failure = error
+                    self.is_finished = True
                 raise
 
-    async def _look(self) -> Mapping[str, Any] | None:
-        """Trouble with the looking is none of the batch's: it is looked at again later, for as long as anyone would
-        wait."""
-        self._looked = time.monotonic()
+    async def _poll(self) -> Mapping[str, Any] | None:
+        """Read the batch's status, and its results once it is finished; transient trouble only delays the next poll."""
+        self._polled_at = time.monotonic()
         try:
-            self._id = self._id or await self._found()
-            look = await self._service.get_status(self._id)
-            self.state, self.done, self.due = look.state, look.completed, look.total or self.due
-            if look.is_finished and not (look.error and not look.result_files):
-                self._answers = await self._service.fetch_results(look)
+            if not self._id:
+                self._id = await self._find_or_start()
+            status = await self._service.get_status(self._id)
+            self.state = status.state
+            self.completed = status.completed
+            self.total = status.total or self.total
+            failed_entirely = status.error and not status.result_files
+            if status.is_finished and not failed_entirely:
+                self._results = await self._service.fetch_results(status)
         except CallError as error:
-            self._troubled = self._troubled or self._looked
-            lasting = (
-                isinstance(error, TicketExpired)
-                or error.retry.kind in ("denied", "fatal")
-                or (error.retry.kind == "no" and not self._id)
-            )
-            if lasting or time.monotonic() - self._troubled > LOST:
+            self._trouble_since = self._trouble_since or self._polled_at
+            if self._is_lasting(error) or time.monotonic() - self._trouble_since > MAX_POLL_TROUBLE_S:
                 raise
-            self.state = f"cannot be looked at ({str(error)[:100]})"
+            self.state = f"status cannot be read ({str(error)[:100]})"
             return None
-        self._troubled = 0.0
-        self.over = look.is_finished
-        if look.is_finished and self._answers is None:
-            raise CallError(f"the batch {self._id} failed: {look.error}", NO_RETRY)
-        return self._answers
+        self._trouble_since = 0.0
+        self.is_finished = status.is_finished
+        if status.is_finished and self._results is None:
+            raise CallError(f"the batch {self._id} failed: {status.error}", NO_RETRY)
+        return self._results
 
-    def released(self, name: str) -> None:
-        self._due.discard(name)
+    def _is_lasting(self, error: CallError) -> bool:
+        """Return whether polling again cannot help."""
+        if isinstance(error, TicketExpired) or error.retry.kind in ("denied", "fatal"):
+            return True
+        return error.retry.kind == "no" and not self._id
 
-    async def _found(self) -> str:
-        """The batch that there is; a new one only for a file of this command's, which nobody else can have begun."""
-        if self._began or not self._fresh:
-            found = await self._service.find_batch(self._file)
-        else:
-            found = ""
-        if not found and not self._fresh:
-            raise TicketExpired("it was handed in, and the work was never begun")
-        self._began = True
-        return found or await self._service.start_batch(self._file)
+    def release(self, name: str) -> None:
+        self._unclaimed.discard(name)
+
+    async def _find_or_start(self) -> str:
+        """Return the batch of the file; start one only if this command uploaded it, so that nobody else can have."""
+        batch = ""
+        if self._was_started or not self._is_ours:
+            batch = await self._service.find_batch(self._file)
+        if not batch and not self._is_ours:
+            raise TicketExpired("the requests were uploaded, but no batch was started for them")
+        self._was_started = True
+        return batch or await self._service.start_batch(self._file)
 
 
-def _name(messages: tuple[Message, ...], want: Request) -> str:
-    """What a line is called by: the same request has the same name, in any command."""
-    return hashlib.sha256(
-        msgspec.json.encode([messages, want.modality, want.schema, want.draw], order="deterministic")
-    ).hexdigest()[:40]
+def _line_size(messages: Sequence[Message]) -> int:
+    """Return how many bytes a request takes in a file, at most."""
+    size = PART_OVERHEAD
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Image):
+                size += base64_size(part) + PART_OVERHEAD
+            else:
+                size += len(part.text.encode()) + PART_OVERHEAD
+    return size
+
+
+def _request_name(messages: tuple[Message, ...], want: Request) -> str:
+    """Return the name of a request's line: the same request has the same name in every command."""
+    content = msgspec.json.encode([messages, want.modality, want.schema, want.draw], order="deterministic")
+    return hashlib.sha256(content).hexdigest()[:40]
 
 
 def build_batch_endpoint(endpoint: Endpoint) -> BatchEndpoint:
+    """Wrap an endpoint in its provider's batch API. Raises UserError if the provider has none."""
     service = endpoint.batch_service()
     if service is None:
-        raise UserError(f"{endpoint.name} takes no batches; openai/NAME, openai-chat/NAME@URL and gemini/NAME do")
+        raise UserError(f"{endpoint.name} has no batch API; openai/NAME, openai-chat/NAME@URL and gemini/NAME have one")
     return BatchEndpoint(endpoint, service)

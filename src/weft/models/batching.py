@@ -1,11 +1,14 @@
-"""Calls that come one by one, worked on together. A model that writes a picture token by token takes as long for one as
-for sixty-four, so turns of many dialogues are one batch wherever a model can do that.
+"""Calls that come one by one, run in batches.
 
-One thread does the work, and makes what works (loads weights) when the first call comes. A batch is of one kind: what
-the oldest call is of, and as many of those that wait as fit. If they are fewer than fit, the thread waits a moment for
-more: a small share of what the last batch took, since calls that came back together are soon followed by the next turns
-of their dialogues. Who gives up waiting leaves the queue. A batch that does not fit in memory is halved, and later ones
-of its kind are no larger; what else goes wrong with a batch is tried one by one, so that a call's trouble is its own.
+A model that writes an image token by token takes as long for one as for sixty-four, so turns of many dialogues form one
+batch wherever a model supports that.
+
+One thread does all the work, and creates the worker (loads weights) when the first call comes. All calls of a batch
+have the same kind: that of the oldest call in the queue. If fewer calls wait than fit, the thread waits a moment for
+more: a small share of the last batch's duration, because calls that returned together are soon followed by the next
+turns of their dialogues. A caller that gives up leaves the queue. A batch that does not fit in memory is halved, and
+later batches of its kind stay that small; after any other error the calls are run one by one, so that one call's error
+does not fail the others.
 """
 
 import asyncio
@@ -20,238 +23,267 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from weft.errors import TRACE_ATTRIBUTE, format_trace
 from weft.models.endpoint import NO_RETRY, CallError
 
-# of the last batch's time that is waited for more, and seconds that it is at least and at most
-WAIT_SHARE = 0.05
-LEAST = 0.005
-LONGEST = 1.0
-PATIENCE = 2.0  # seconds that a batch which is at work has to end when all is over
-READY = object()  # the kind of a call that only waits until work can begin
-NAME = "gatherer of"
-A = TypeVar("A")
-B = TypeVar("B")
-Asked = TypeVar("Asked", contravariant=True)
-Made = TypeVar("Made", covariant=True)
+WAIT_SHARE = 0.05  # of the last batch's duration, spent waiting for more calls
+MIN_WAIT_S = 0.005
+MAX_WAIT_S = 1.0
+SHUTDOWN_GRACE_S = 2.0  # a batch that runs may finish when the queue is closed
+LOAD_ONLY = object()  # the kind of a call that only waits until the worker is loaded
+THREAD_NAME = "batch queue of"
+Call = TypeVar("Call")
+Result = TypeVar("Result")
+CallIn = TypeVar("CallIn", contravariant=True)
+ResultOut = TypeVar("ResultOut", covariant=True)
 
 
-class BatchWorker(Protocol[Asked, Made]):
-    """What works on batches."""
+class BatchWorker(Protocol[CallIn, ResultOut]):
+    """Runs batches of calls."""
 
-    def run_batch(self, batch: Sequence[Asked]) -> Sequence[Made]:
-        """One answer for each, in their order."""
+    def run_batch(self, batch: Sequence[CallIn]) -> Sequence[ResultOut]:
+        """Return one result for each call, in their order."""
         ...
 
     def is_out_of_memory(self, error: Exception) -> bool:
-        """Whether it says that there was no memory for so many."""
+        """Return whether the error says that the batch did not fit in memory."""
         ...
 
     def free_memory(self) -> None:
-        """Let go of what such a batch left behind."""
+        """Release what a failed batch left behind."""
         ...
 
 
 @dataclass
 class BatchCounts:
-    """What was done so far, for those who measure."""
+    """What a queue has run so far."""
 
     batches: int = 0
     calls: int = 0
-    largest: int = 0
-    seconds: float = 0.0  # at work
+    largest: int = 0  # calls in the largest batch
+    seconds: float = 0.0  # spent running batches
 
 
 @dataclass(eq=False)
-class QueuedCall(Generic[A, B]):
+class QueuedCall(Generic[Call, Result]):
+    """A call that waits for its batch."""
+
     kind: Hashable
-    most: int  # of this kind in a batch
-    asked: A
-    answer: Future[B] = field(default_factory=Future)
+    max_batch: int  # calls of this kind in one batch, at most
+    call: Call
+    result: Future[Result] = field(default_factory=Future)
 
 
-class BatchQueue(Generic[A, B]):
-    def __init__(self, name: str, make: Callable[[], BatchWorker[A, B]]) -> None:
+class BatchQueue(Generic[Call, Result]):
+    """Gathers calls into batches and runs them on a worker in one thread."""
+
+    def __init__(self, name: str, make: Callable[[], BatchWorker[Call, Result]]) -> None:
+        """`make` creates the worker; it is called in the queue's thread when the first call comes."""
         self.name = name
         self._make = make
-        # by kind: how many fit, where that was found to be fewer than were tried
         self.counts = BatchCounts()
-        self.fitting_sizes = dict[Hashable, int]()
+        self.fitting_sizes: dict[Hashable, int] = {}  # by kind: the batch size that fits in memory, once one did not
         self._changed = threading.Condition()
-        self._queue: list[QueuedCall[A, B]] = []
+        self._queue: list[QueuedCall[Call, Result]] = []
         self._thread: threading.Thread | None = None
-        self._broken: Exception | None = None
+        self._load_error: Exception | None = None
         self._closed = False
-        self._took: dict[Hashable, float] = {}
+        self._last_seconds: dict[Hashable, float] = {}  # by kind: the duration of the last batch
 
-    async def call(self, asked: A, kind: Hashable = "", most: int = 1) -> B:
-        """An answer, worked on with others of this kind, at most so many at a time."""
-        waiting: QueuedCall[A, B] = QueuedCall(kind, most, asked)
+    async def call(self, call: Call, kind: Hashable = "", most: int = 1) -> Result:
+        """Return the result of a call that runs with others of its kind, at `most` so many at once."""
+        queued: QueuedCall[Call, Result] = QueuedCall(kind, most, call)
         with self._changed:
-            if self._broken is not None:
-                raise self._broken
+            if self._load_error is not None:
+                raise self._load_error
             if self._closed:
                 raise CallError(f"{self.name} is closed", NO_RETRY)
-            self._queue.append(waiting)
+            self._queue.append(queued)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._live, name=f"{NAME} {self.name}", daemon=True)
+                self._thread = threading.Thread(target=self._run, name=f"{THREAD_NAME} {self.name}", daemon=True)
                 self._thread.start()
             self._changed.notify()
-        return await asyncio.wrap_future(waiting.answer)
+        return await asyncio.wrap_future(queued.result)
 
     async def wait_until_loaded(self) -> None:
-        """Wait until what works is made."""
+        """Wait until the worker is created."""
         nothing: Any = None
-        await self.call(nothing, READY)
+        await self.call(nothing, LOAD_ONLY)
 
     async def close(self) -> None:
-        """What is at work ends; what waits is let go."""
+        """Cancel what waits, and let the running batch finish."""
         with self._changed:
             self._closed = True
-            waiting, self._queue = self._queue, []
+            waiting = self._queue
+            self._queue = []
             self._changed.notify()
-        for one in waiting:
-            one.answer.cancel()
+        for queued in waiting:
+            queued.result.cancel()
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.join, PATIENCE)
+            await asyncio.to_thread(self._thread.join, SHUTDOWN_GRACE_S)
 
-    def _live(self) -> None:
-        """The thread's life."""
+    def _run(self) -> None:
+        """Create the worker and run batches until the queue is closed. This is the thread's main function."""
         try:
-            work = self._make()
-        except BaseException as error:  # SystemExit as well: a thread that ends in silence would be waited for for ever
-            with self._changed:
-                if isinstance(error, Exception):
-                    self._broken = error
-                else:
-                    self._broken = RuntimeError(f"{type(error).__name__}: {error}")
-                waiting, self._queue = self._queue, []
-            for one in waiting:
-                _tell(one.answer, self._broken)
+            worker = self._make()
+        except BaseException as error:  # also SystemExit: callers would wait forever for a thread that ended
+            self._fail_all(error)
             return
-        while batch := self._next():
+        while batch := self._next_batch():
             try:
-                self._done(batch, self._answers(work, batch))
-            except BaseException as error:  # whatever else: nobody waits for ever
-                self._done(batch, [_bare(error)] * len(batch))
-            del batch  # with what is in it, before the next is waited for
+                _deliver_all(batch, self._run_and_count(worker, batch))
+            except BaseException as error:
+                _deliver_all(batch, [_detach(error)] * len(batch))
+            del batch  # free its images before waiting for the next batch
 
-    def _answers(self, work: BatchWorker[A, B], batch: "Sequence[QueuedCall[A, B]]") -> "list[B | Exception]":
+    def _fail_all(self, error: BaseException) -> None:
+        if not isinstance(error, Exception):
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        with self._changed:
+            self._load_error = error
+            waiting = self._queue
+            self._queue = []
+        for queued in waiting:
+            _deliver(queued.result, error)
+
+    def _run_and_count(
+        self, worker: BatchWorker[Call, Result], batch: "Sequence[QueuedCall[Call, Result]]"
+    ) -> "list[Result | Exception]":
         kind = batch[0].kind
-        began = time.monotonic()
-        if kind is READY:
+        if kind is LOAD_ONLY:
             nothing: Any = None
             return [nothing] * len(batch)
-        answers = self._worked(work, kind, [one.asked for one in batch])
-        self._took[kind] = took = time.monotonic() - began
-        done = self.counts
+        start = time.monotonic()
+        results = self._run_batch(worker, kind, [queued.call for queued in batch])
+        seconds = time.monotonic() - start
+        self._last_seconds[kind] = seconds
+        counts = self.counts
         self.counts = BatchCounts(
-            done.batches + 1, done.calls + len(batch), max(done.largest, len(batch)), done.seconds + took
+            batches=counts.batches + 1,
+            calls=counts.calls + len(batch),
+            largest=max(counts.largest, len(batch)),
+            seconds=counts.seconds + seconds,
         )
-        return answers
+        return results
 
-    def _done(self, batch: "Sequence[QueuedCall[A, B]]", answers: "Sequence[B | Exception]") -> None:
-        for one, made in zip(batch, answers, strict=True):
-            _tell(one.answer, made)
-
-    def _next(self) -> list[QueuedCall[A, B]]:
-        """The next batch, once there is one; none when all is over."""
+    def _next_batch(self) -> list[QueuedCall[Call, Result]]:
+        """Wait for the next batch and return it; an empty list once the queue is closed."""
         with self._changed:
             while not self._closed:
-                self._queue = [one for one in self._queue if not one.answer.cancelled()]
+                self._queue = [queued for queued in self._queue if not queued.result.cancelled()]
                 if not self._queue:
                     self._changed.wait()
                     continue
-                first = self._queue[0]
-                most = min(first.most, self.fitting_sizes.get(first.kind, first.most))
-                until = time.monotonic() + min(LONGEST, max(LEAST, WAIT_SHARE * self._took.get(first.kind, 0.0)))
-                while self._of(first.kind) < most and (left := until - time.monotonic()) > 0 and not self._closed:
-                    self._changed.wait(left)
-                same = [one for one in self._queue if one.kind == first.kind][:most]
-                self._queue = [one for one in self._queue if one not in same]
-                if batch := [one for one in same if one.answer.set_running_or_notify_cancel()]:
+                batch = self._take_batch(self._queue[0])
+                if batch:
                     return batch
         return []
 
-    def _of(self, kind: Hashable) -> int:
-        return sum(one.kind == kind and not one.answer.cancelled() for one in self._queue)
+    def _take_batch(self, first: QueuedCall[Call, Result]) -> list[QueuedCall[Call, Result]]:
+        """Wait a moment for calls of the first one's kind, and take as many as fit. The lock is held."""
+        size = min(first.max_batch, self.fitting_sizes.get(first.kind, first.max_batch))
+        wait = min(MAX_WAIT_S, max(MIN_WAIT_S, WAIT_SHARE * self._last_seconds.get(first.kind, 0.0)))
+        deadline = time.monotonic() + wait
+        while self._count_waiting(first.kind) < size and not self._closed:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                break
+            self._changed.wait(remaining)
+        same_kind = [queued for queued in self._queue if queued.kind == first.kind][:size]
+        self._queue = [queued for queued in self._queue if queued not in same_kind]
+        return [queued for queued in same_kind if queued.result.set_running_or_notify_cancel()]
 
-    def _worked(self, work: BatchWorker[A, B], kind: Hashable, batch: Sequence[A]) -> list[B | Exception]:
-        made = _tried(work, batch)
-        if not isinstance(made, BatchFailure):
-            return made
+    def _count_waiting(self, kind: Hashable) -> int:
+        return sum(queued.kind == kind and not queued.result.cancelled() for queued in self._queue)
+
+    def _run_batch(
+        self, worker: BatchWorker[Call, Result], kind: Hashable, batch: Sequence[Call]
+    ) -> list[Result | Exception]:
+        """Return a result or an error for each call; a batch that fails is split."""
+        results = _try_batch(worker, batch)
+        if not isinstance(results, BatchFailure):
+            return results
+        failure = results
         with contextlib.suppress(Exception):
-            work.free_memory()
-        if made.full and len(batch) == 1:
-            return [CallError(f"{self.name}: there is no memory for even one call at a time: {made.line}", NO_RETRY)]
+            worker.free_memory()
+        if failure.out_of_memory and len(batch) == 1:
+            return [CallError(f"{self.name}: there is no memory for even one call at a time: {failure.line}", NO_RETRY)]
         if len(batch) == 1:
-            return [made.error]
-        if made.full:
+            return [failure.error]
+        if failure.out_of_memory:
             self.fitting_sizes[kind] = min(self.fitting_sizes.get(kind, len(batch)), (len(batch) + 1) // 2)
-        answers: list[B | Exception] = []
-        while len(answers) < len(batch):  # in smaller ones; one by one, where it is another's trouble
-            if made.full:
-                size = self.fitting_sizes[kind]
-            else:
-                size = 1
-            answers += self._worked(work, kind, batch[len(answers) : len(answers) + size])
+        answers: list[Result | Exception] = []
+        while len(answers) < len(batch):
+            size = 1
+            if failure.out_of_memory:
+                size = self.fitting_sizes[kind]  # may shrink further inside the loop
+            answers += self._run_batch(worker, kind, batch[len(answers) : len(answers) + size])
         return answers
 
 
 @dataclass
 class BatchFailure:
-    """`error` without what it held: the frames of a batch that did not fit are what did not fit."""
+    """Why a batch failed. The error holds no frames: the tensors of a batch that did not fit would stay in memory."""
 
     error: Exception
-    full: bool
-    line: str
+    out_of_memory: bool
+    line: str  # the first line of the error's message
 
 
 def is_batch_running() -> bool:
-    """Whether a batch has outlived its gatherer: a process that ends in the ordinary way would break off in the middle
-    of a library's code, and end badly."""
-    return any(thread.name.startswith(NAME) for thread in threading.enumerate())
+    """Return whether a batch has outlived its queue.
+
+    A process that then exits in the ordinary way would stop a library in the middle of its code, and crash.
+    """
+    return any(thread.name.startswith(THREAD_NAME) for thread in threading.enumerate())
 
 
-def _tried(work: BatchWorker[A, B], batch: Sequence[A]) -> list[B | Exception] | BatchFailure:
+def _try_batch(worker: BatchWorker[Call, Result], batch: Sequence[Call]) -> list[Result | Exception] | BatchFailure:
     try:
-        made = list(work.run_batch(batch))
+        results = list(worker.run_batch(batch))
     except BaseException as error:
-        full = False
+        out_of_memory = False
         with contextlib.suppress(Exception):
-            full = isinstance(error, Exception) and work.is_out_of_memory(error)
-        bare = _bare(error)
-        return BatchFailure(bare, full, (str(bare).splitlines() or [""])[0])
-    if len(made) != len(batch):
-        return BatchFailure(ValueError(f"{len(made)} answers came of a batch of {len(batch)}"), False, "")
-    return cast(list[B | Exception], made)
+            out_of_memory = isinstance(error, Exception) and worker.is_out_of_memory(error)
+        detached = _detach(error)
+        lines = str(detached).splitlines() or [""]
+        return BatchFailure(detached, out_of_memory, lines[0])
+    if len(results) != len(batch):
+        return BatchFailure(ValueError(f"a batch of {len(batch)} returned {len(results)} results"), False, "")
+    return cast(list[Result | Exception], results)
 
 
-def _bare(error: BaseException) -> Exception:
-    """An error that can be handed on: an ordinary one (a StopIteration would stop who waits for it), which says what it
-    says, and holds nothing but its traceback as text."""
-    made = _emptied(error)
+def _detach(error: BaseException) -> Exception:
+    """Return an ordinary error with the same message, and its traceback as text only."""
+    detached = _copy_error(error)
     with contextlib.suppress(Exception):
-        setattr(made, TRACE_ATTRIBUTE, format_trace(error))
-    return made
+        setattr(detached, TRACE_ATTRIBUTE, format_trace(error))
+    return detached
 
 
-def _emptied(error: BaseException) -> Exception:
+def _copy_error(error: BaseException) -> Exception:
+    """Return the error without frames; as a RuntimeError if it cannot be copied, or would stop whoever awaits it."""
     if isinstance(error, CallError):
-        error.__cause__ = error.__context__ = None
+        error.__cause__ = None
+        error.__context__ = None
         return error.with_traceback(None)
     try:
-        told = str(error)
+        message = str(error)
     except Exception:
-        told = "(it cannot say what it is)"
+        message = "(its message cannot be formatted)"
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         with contextlib.suppress(Exception):
-            made = type(error)(told)
-            if str(made) == told:
-                return made
-    return RuntimeError(f"{type(error).__name__}: {told}")
+            copy = type(error)(message)
+            if str(copy) == message:
+                return copy
+    return RuntimeError(f"{type(error).__name__}: {message}")
 
 
-def _tell(answer: "Future[B]", made: B | Exception) -> None:
-    with contextlib.suppress(InvalidStateError):  # nobody waits any more
-        if isinstance(made, Exception):
-            answer.set_exception(made)
+def _deliver_all(batch: "Sequence[QueuedCall[Call, Result]]", results: "Sequence[Result | Exception]") -> None:
+    for queued, result in zip(batch, results, strict=True):
+        _deliver(queued.result, result)
+
+
+def _deliver(future: "Future[Result]", result: Result | Exception) -> None:
+    with contextlib.suppress(InvalidStateError):  # the caller has given up
+        if isinstance(result, Exception):
+            future.set_exception(result)
         else:
-            answer.set_result(made)
+            future.set_result(result)

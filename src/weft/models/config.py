@@ -1,5 +1,5 @@
-"""weft.toml: what is the same from one command to the next. It lies beside the work, or is named by --config, or by
-WEFT_CONFIG.
+"""weft.toml: the settings shared by all commands. It is the file in the working directory, or the one that --config or
+WEFT_CONFIG names.
 
     [defaults]
     judge = "gpt-judge"         # any option of any command, under its long name
@@ -12,13 +12,13 @@ WEFT_CONFIG.
 
     [models.bagel]
     use = "openai-chat/ByteDance-Seed/BAGEL-7B-MoT@http://127.0.0.1:8000/v1"
-    version = "step-2000"       # with this its answers are kept wherever it is served
+    version = "step-2000"       # with this its answers are cached under the same key wherever it is served
     images = "strip"
 
     [prices."my-model"]
     in = 1.0                    # USD per million tokens
     out = 4.0
-    image = 0.04                # USD per picture that it makes, where that is what is paid for
+    image = 0.04                # USD per image that it makes, where images are billed
 
     [suite.weave]               # what `weft suite` runs: a benchmark, with its options
     data = "data/weave"
@@ -44,15 +44,19 @@ SECTIONS = {
     "prices": '[prices."NAME"]',
     "suite": "[suite.BENCHMARK]",
 }
-SECRET = ("key", "api_key", "token")
+SECRET_NAMES = ("key", "api_key", "token")
+PRICE_NAMES = ("in", "out", "image")
 
 
 def find_config_file(folder: Path | None = None) -> Path | None:
-    """The file that counts: the one that was named, which must be there, else the one beside the work."""
+    """Return the configuration file, or None if there is none.
+
+    With a `folder`, only that folder's weft.toml counts. Else the file that --config or WEFT_CONFIG names, which must
+    exist, or the weft.toml of the working directory.
+    """
+    named = ""
     if folder is None:
         named = os.environ.get(CONFIG_VARIABLE, "")
-    else:
-        named = ""
     if named:
         if not Path(named).is_file():
             raise UserError(f"{named}: there is no such file (named by --config or {CONFIG_VARIABLE})")
@@ -64,50 +68,60 @@ def find_config_file(folder: Path | None = None) -> Path | None:
 
 
 def default_home() -> str:
-    """Where the journal is, unless somebody says otherwise."""
+    """Return the folder of the journal, unless a command names another."""
     return os.environ.get(HOME_VARIABLE) or DEFAULT_HOME
 
 
 def read_config(folder: Path | None = None) -> dict[str, Any]:
+    """Return the content of the configuration file, checked; an empty dict if there is no file."""
     path = find_config_file(folder)
     if path is None:
         return {}
     try:
-        found = tomllib.loads(read_text_file(path))
+        config = tomllib.loads(read_text_file(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"{path}: {error}") from None
-    for name, section in found.items():
+    for name, section in config.items():
         if name not in SECTIONS or not isinstance(section, dict):
             raise UserError(f"{path}: unknown section [{name}]; weft.toml may have {', '.join(SECTIONS.values())}")
-    _check_models(path, found.get("models", {}))
-    _check_prices(path, found.get("prices", {}))
-    for name, entry in found.get("suite", {}).items():
+    _check_models(path, config.get("models", {}))
+    _check_prices(path, config.get("prices", {}))
+    for name, entry in config.get("suite", {}).items():
         if isinstance(entry, dict) and "data" not in entry:
             raise UserError(f'{path}: [suite.{name}] needs data = "FOLDER"')
-    return found
+    return config
 
 
 def _check_models(path: Path, models: Mapping[str, Any]) -> None:
     for name, model in models.items():
         if not isinstance(model, dict) or not model:
             raise UserError(f'{path}: write [models.{name}] and below it use = "..."')
-        secret = [key for key in cast(dict[str, Any], model) if key in SECRET]
-        if secret:
-            raise UserError(
-                f'{path}: [models.{name}] {secret[0]}: keys come from the environment; write key_env = "VARIABLE" instead'
-            )
+        for key in cast(dict[str, Any], model):
+            if key in SECRET_NAMES:
+                raise UserError(
+                    f'{path}: [models.{name}] {key}: keys come from the environment; write key_env = "VARIABLE" instead'
+                )
 
 
 def _check_prices(path: Path, prices: Mapping[str, Any]) -> None:
-    for name, price in prices.items():
-        sides = cast(dict[str, Any], price) if isinstance(price, dict) else {}
-        strange = [side for side in sides if side not in ("in", "out", "image")]
-        paired = all(_is_price(sides.get(side)) for side in ("in", "out")) or (
-            not {"in", "out"} & set(sides) and "image" in sides
-        )
-        if strange or not paired or not _is_price(sides.get("image", 0)):
-            what = "`in` and `out`, in USD per million tokens, or `image`, in USD for each picture, or all: numbers from 0 up"
-            raise UserError(f'{path}: [prices."{name}"] needs {what}')
+    for name, entry in prices.items():
+        if not _is_price_entry(entry):
+            raise UserError(
+                f'{path}: [prices."{name}"] needs `in` and `out`, in USD per million tokens, '
+                "or `image`, in USD per image, or all: numbers from 0 up"
+            )
+
+
+def _is_price_entry(entry: Any) -> bool:
+    """Return whether an entry has both token prices, or an image price, or all three, and nothing else."""
+    if not isinstance(entry, dict):
+        return False
+    prices = cast(dict[str, Any], entry)
+    if any(name not in PRICE_NAMES or not _is_price(price) for name, price in prices.items()):
+        return False
+    has_token_prices = "in" in prices and "out" in prices
+    has_only_image_price = set(prices) == {"image"}
+    return has_token_prices or has_only_image_price
 
 
 def _is_price(value: Any) -> bool:

@@ -1,5 +1,8 @@
-"""Converters of options: from what a user wrote to what an endpoint takes. Each raises ValueError with what it wants
-instead."""
+"""Converters of options: from what a user wrote to the value that an endpoint takes.
+
+Each raises ValueError with what to give instead. They are named like types, because providers declare options with
+them: `provider_options(temperature=non_negative_number, seed=int)`.
+"""
 
 import math
 from collections.abc import Callable
@@ -9,9 +12,11 @@ import msgspec
 
 from weft.untrusted import dict_or_empty
 
+SECRET_NAMES = ("key", "api_key", "token", "authorization")
+
 
 def finite_number(value: Any) -> float:
-    """A number, and no infinity."""
+    """Return a float that is neither infinite nor NaN."""
     number = float(value)
     if not math.isfinite(number):
         raise ValueError("give a finite number")
@@ -47,28 +52,32 @@ def positive_int(value: Any) -> int:
 
 
 def boolean(value: Any) -> bool:
-    if str(value).lower() not in ("true", "false", "1", "0"):
+    text = str(value).lower()
+    if text not in ("true", "false", "1", "0"):
         raise ValueError("give true or false")
-    return str(value).lower() in ("true", "1")
+    return text in ("true", "1")
 
 
 def json_object(value: Any) -> dict[str, Any]:
-    try:
-        if isinstance(value, str):
-            made: Any = msgspec.json.decode(value)
-        else:
-            made = value
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ValueError(f"not a JSON object ({error})") from None
-    if not isinstance(made, dict):
+    """Return a JSON object, from JSON text or as it is. Fields that would hold a key are refused."""
+    content = value
+    if isinstance(value, str):
+        try:
+            content = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise ValueError(f"not a JSON object ({error})") from None
+    if not isinstance(content, dict):
         raise ValueError("not a JSON object")
-    secret = [name for name in dict_or_empty(made) if name.lower() in ("key", "api_key", "token", "authorization")]
-    if secret:
-        raise ValueError(f"{secret[0]}: keys come from the environment; name the variable with key_env=NAME")
-    return dict_or_empty(made)
+    fields = dict_or_empty(content)
+    for name in fields:
+        if name.lower() in SECRET_NAMES:
+            raise ValueError(f"{name}: keys come from the environment; name the variable with key_env=NAME")
+    return fields
 
 
 def one_of(*allowed: str) -> Callable[[Any], str]:
+    """Return a converter that accepts only these words."""
+
     def check(value: Any) -> str:
         if value not in allowed:
             raise ValueError(f"give one of {', '.join(allowed)}")
@@ -78,9 +87,8 @@ def one_of(*allowed: str) -> Callable[[Any], str]:
 
 
 def comma_separated(value: Any) -> list[str]:
-    """Words with commas between them."""
+    """Return the words of a comma-separated text, or the items of a list."""
+    words: list[Any] = list(value)
     if isinstance(value, str):
         words = [word.strip() for word in value.split(",")]
-    else:
-        words = list(value)
     return [str(word) for word in words if word]

@@ -1,8 +1,15 @@
-"""The interface of anything that can be called: one model behind one wire protocol, one try at a time.
+"""The interface of every model that can be called: one model behind one protocol, one attempt per call.
 
-An endpoint knows nothing of memo, limits, retries or the journal; `weft.calls.caller` adds those. It answers with
-`Sent`, or raises `CallError` with a typed retry decision. It never raises for what is the model's own doing (a refusal,
-a missing picture): those are outcomes of `Sent`. Anything secret stays inside it: not in `identity`, not in a message.
+An endpoint does not cache, limit, retry or journal; `weft.calls.caller` adds those. `send` returns an `EndpointReply`,
+or raises `CallError` with a typed retry decision. It never raises for what the model itself did (a refusal, a missing
+image): those are outcomes of the reply. Secrets stay inside the endpoint: never in `identity`, never in a message.
+
+    class Echo(Endpoint):
+        def __init__(self) -> None:
+            super().__init__("echo", version=1)
+
+        async def send(self, messages, want):
+            return EndpointReply((Text("hello"),), "answered", served_model=self.name)
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +24,18 @@ from weft.types import Gives, Message, Note, Outcome, Part, Request, StopCause, 
 
 
 class Retry(Struct, frozen=True):
-    """`no`: never again. `transient`: soon. `rate_limit`: after `delay` seconds if the endpoint said so. `denied`:
-    turned away (a wrong key, no such model, not allowed): the request's own trouble where others are answered, else the
-    endpoint's. `fatal`: every further call would fail as well (no quota), so the run stops."""
+    """Whether a failed request may be tried again.
+
+    `no`: never. `transient`: soon. `rate_limit`: after `delay` seconds, if the endpoint gave a delay. `denied`: a wrong
+    key, no such model or no permission; this concerns the request alone if other requests succeed, else the endpoint.
+    `fatal`: every further call would fail too (no quota left), so the run stops.
+    """
 
     kind: Literal["no", "transient", "rate_limit", "denied", "fatal"]
-    delay: float | None = None
+    delay: float | None = None  # seconds that the endpoint asked to wait
 
 
-UNDECIDED = "undecided"  # the key of a judge's reply under which it lists what it left open
+UNDECIDED = "undecided"  # the key under which a judge's reply lists the points it left undecided
 NO_RETRY = Retry("no")
 TRANSIENT = Retry("transient")
 DENIED = Retry("denied")
@@ -33,9 +43,11 @@ FATAL = Retry("fatal")
 
 
 class CallError(WeftError):
-    """`billed`: the request may have been worked on, and may have to be paid for. Unless it is said, that is so where
-    another try is due soon: a reply that is cut or broken, none in time, an error of the server's. `timed_out`: it may
-    have had too much to do."""
+    """A call that brought no reply, and what that means for the next attempt.
+
+    `billed`: the provider may charge for the request. By default this is assumed for transient errors (a broken reply,
+    a timeout, a server error) unless the server could not be reached. `timed_out`: the server may be overloaded.
+    """
 
     def __init__(
         self,
@@ -51,126 +63,127 @@ class CallError(WeftError):
         self.unreachable = unreachable
         self.timed_out = timed_out
         if billed is None:
-            self.billed = retry.kind == "transient" and not unreachable
-        else:
-            self.billed = billed
-        self.usage = Usage()  # what it is taken to have used, once that is reckoned
-        self.trace = ""  # the traceback of what a user's code raised
+            billed = retry.kind == "transient" and not unreachable
+        self.billed = billed
+        self.usage = Usage()  # the estimated usage of a billed request; set by the caller
+        self.trace = ""  # the traceback, if a user's own code raised
 
 
 class EndpointReply(Struct, frozen=True):
-    """One answer: its parts in order, its outcome, and the raw reply with picture bytes replaced by digests.
-    `again` says that another try may well do better (an empty body, a picture cut short), so it is made before this
-    counts."""
+    """One reply of an endpoint."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...]  # text, images and thoughts in order
     outcome: Outcome
-    reason: str = ""
-    raw: str = ""
-    served_model: str = ""
+    reason: str = ""  # why it is no answer, or what a reader must know about it
+    raw: str = ""  # the raw reply, with image bytes replaced by digests
+    served_model: str = ""  # the model that the server says has answered
     usage: Usage = Usage()
-    retry_advised: bool = False
+    retry_advised: bool = (
+        False  # another attempt may do better (an empty body, a truncated image), so one is made first
+    )
     stop_cause: StopCause = ""
     notes: tuple[Note, ...] = ()
 
 
-# pieces of a text as they come, not scrubbed yet; None: it begins, or begins again
+# Receives pieces of a text as they arrive, before secrets are removed; None means that the text begins (again).
 TextListener = Callable[[str | None], None]
-# who wants a text while it is still being written
-TEXT_LISTENER: "ContextVar[TextListener | None]" = ContextVar("LISTEN", default=None)
+# The listener of the current task, if somebody wants to read a text while it is being written.
+TEXT_LISTENER: "ContextVar[TextListener | None]" = ContextVar("TEXT_LISTENER", default=None)
 
 
 class Endpoint:
-    """The base class: give it a name, and write `send`. Weights are loaded when the first call comes, not when it is
-    made: a dry run, or a run whose answers are all in the journal, makes an endpoint and never calls it."""
+    """The base class of all models: pass a name to `__init__` and implement `send`.
 
-    cacheable: bool = True  # whether answers may be taken from the journal; False for what is read afresh each time
-    # whether what it is shown can change its reply: outputs made elsewhere do not wait for an earlier turn
-    depends_on_input: bool = True
-    concurrency: int | None = None  # the most calls it can take at once, if it knows
-    initial_concurrency: int | None = None  # calls in flight to begin with, where many would only wait in the server
-    wants_batches: bool = False  # whether it wants as many calls at once as it can take, to work on them together
+    Weights are loaded by the first call (or `load`), not by `__init__`: a dry run, or a run whose answers are all
+    cached, creates an endpoint and never calls it.
+    """
+
+    cacheable: bool = True  # False: answers are never taken from the journal
+    depends_on_input: bool = True  # False (outputs from elsewhere): a turn need not wait for earlier turns
+    concurrency: int | None = None  # the maximum number of calls at once, if the endpoint knows it
+    initial_concurrency: int | None = None  # calls in flight at the start, if more would only queue in the server
+    wants_batches: bool = False  # whether it works best with as many calls at once as it can take
     takes: Takes = Takes()
     gives: Gives = Gives()
-    may_leave_undecided: bool = (
-        # whether, as a judge, it may leave points undecided (`UNDECIDED` in its reply): a program that knows its limits
-        False
-    )
-    output_checked: bool = True  # whether what it sends is checked; our own that are called very often need not be
-    max_reply_tokens: int | None = (
-        None  # the most tokens that a reply may have, where a budget needs that to be known; who sends it keeps to it
-    )
-    phrasing: Any = None  # how a strategy speaks to it, where that is not English (weft.models.compose.phrasing)
-    previous_identities: tuple[
-        Mapping[str, Any], ...
-    ] = ()  # what the same model was kept under before: answers are looked for there as well
-    code_digest: str = ""  # a digest of its code, where it is a user's own
+    may_leave_undecided: bool = False  # whether, as a judge, it may list points under `UNDECIDED`
+    output_checked: bool = True  # False: weft's own endpoints, called so often that checking them is skipped
+    max_reply_tokens: int | None = None  # set by a budget that must know the longest possible reply; `send` obeys it
+    phrasing: Any = None  # how strategies phrase requests to it, if not in English (weft.models.compose.phrasing)
+    previous_identities: tuple[Mapping[str, Any], ...] = ()  # older identities, under which answers may be cached
+    code_digest: str = ""  # a digest of its code, if that is the user's own
+    usual_price_share: float = 1.0  # what `price_share` returns for most requests
     name: str
     address: str
     identity: Mapping[str, Any]
 
     def __init__(self, name: str, *, address: str = "", **identity: Any) -> None:
-        """`name` is what the user calls it, `address` where it is. `identity` is everything about it that can change an
-        answer: part of every call's key and of the run's manifest."""
+        """Store the name that the user uses, the address, and the identity.
+
+        `identity` is everything about the model that can change an answer: it is part of every cache key and of the
+        run's manifest.
+        """
         self.name = name
         self.address = address or f"local:{name}"
         self.identity = {"provider": "local", "model": name, **identity}
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        """One try."""
+        """Make one attempt to answer the messages."""
         raise CallError(f"{self.name} has no send", FATAL)
 
     async def load(self) -> None:
-        """Whatever the first call would have to wait for."""
+        """Do now what the first call would have to wait for, such as loading weights."""
 
     def normalise_addresses(self) -> None:
-        """Answers are cached under one spelling of an address; those that were cached under another are found as
-        well."""
-        written = self.identity
-        kept: dict[str, Any] = {**written}
-        if isinstance(written.get("url"), str):
-            kept["url"] = normalise_address(written["url"])
-        if isinstance(written.get("urls"), list):
-            kept["urls"] = [normalise_address(str(url)) for url in written["urls"]]
-        if kept != dict(written):
-            self.identity, self.previous_identities = kept, (written, *self.previous_identities)
+        """Cache answers under one spelling of the address; those cached under the old spelling are still found."""
+        original = self.identity
+        normalised: dict[str, Any] = {**original}
+        if isinstance(original.get("url"), str):
+            normalised["url"] = normalise_address(original["url"])
+        if isinstance(original.get("urls"), list):
+            normalised["urls"] = [normalise_address(str(url)) for url in original["urls"]]
+        if normalised != dict(original):
+            self.identity = normalised
+            self.previous_identities = (original, *self.previous_identities)
 
     def identify_as(self, called: str, version: str) -> None:
-        """A model with a version of its own, and maybe a name, keeps its answers at any address: its user says which
-        weights they are."""
-        kept = {key: value for key, value in self.identity.items() if key not in ("url", "urls")}
-        if "urls" in self.identity:  # it has no name but its address
+        """Identify the model by the user's version (and name) instead of its address.
+
+        Its answers are then reused at any address: the user vouches that the weights are the same.
+        """
+        identity = {key: value for key, value in self.identity.items() if key not in ("url", "urls")}
+        if "urls" in self.identity:  # the address is its only name
             if not called:
                 raise UserError(
                     f"{self.name}: a version needs a name as well: --model-opt name=NAME, or [models.NAME] in weft.toml"
                 )
-            kept["model"] = called
-        self.identity = {**kept, "version": version, **({"called": called} if called else {})}
+            identity["model"] = called
+        identity["version"] = version
+        if called:
+            identity["called"] = called
+        self.identity = identity
         self.previous_identities = ()
-
-    usual_price_share: float = 1.0  # what `rate` says of most requests
 
     @property
     def missing_setup(self) -> str:
-        """What it would need, and does not have, in a few words."""
+        """What the endpoint needs and does not have, in a few words; "" if nothing is missing."""
         return self.missing_key
 
     @property
     def missing_key(self) -> str:
-        """Which key it has not, where it answers nobody without one."""
+        """Which API key is not set although the address requires one; "" if none is missing."""
         return ""
 
     @property
     def status_line(self) -> str:
-        """Where it stands, in a line, for those who wait; nothing where there is nothing to say."""
+        """One line about its current state for those who wait; "" if there is nothing to report."""
         return ""
 
     def price_share(self, messages: tuple[Message, ...], want: Request) -> float:
-        """The share of the usual price that this request costs."""
+        """Return the share of the usual price that this request costs."""
         return 1.0
 
     def batch_service(self) -> "BatchService | None":
-        """Where many requests are handed in at once, for less; None where there is no such place."""
+        """Return the provider's batch API for this model; None if it has none."""
         return None
 
     async def close(self) -> None:
@@ -178,7 +191,7 @@ class Endpoint:
 
 
 def normalise_address(url: str) -> str:
-    """An address as answers are cached under it: `localhost` and `127.0.0.1` are one."""
+    """Return the address as it is used in cache keys: `localhost` becomes `127.0.0.1`."""
     parts = urlsplit(url)
     if (parts.hostname or "") != "localhost":
         return url
@@ -186,80 +199,85 @@ def normalise_address(url: str) -> str:
 
 
 class TaskEndpoint(Endpoint):
-    """An endpoint that takes a request now and has the answer later: a task API, or a batch. What `submit` gives is in
-    the journal before anyone waits for it; a command that was killed in between is followed by one that collects."""
+    """An endpoint that takes a request now and has the answer later: a task API, or a batch API.
 
-    poll_interval: float = 2.0  # seconds between two looks
-    # seconds until a task that is never done is left to the next command; None: as long as it takes
-    max_wait: float | None = 1800.0
+    The ticket that `submit` returns is journalled before anyone waits for it, so that a later command can collect what
+    a killed command submitted.
+    """
+
+    poll_interval: float = 2.0  # seconds between two polls
+    max_wait: float | None = 1800.0  # seconds until an unfinished task is left to the next command; None: no limit
 
     def answers_immediately(self, messages: tuple[Message, ...], want: Request) -> bool:
-        """Whether this request is sent and answered like any other, and not handed in."""
+        """Return whether this request goes through `send` instead of `submit`."""
         return False
 
     def release(self, ticket: str) -> None:
-        """This ticket could not be kept: nobody will come for its answer."""
+        """Forget a ticket that could not be journalled: nobody will collect its answer."""
 
     def flush_soon(self) -> None:
-        """Nothing more will come for a while: what was gathered can be handed in."""
+        """Submit what has been gathered: no more requests will come for a while."""
 
     async def submit(self, messages: tuple[Message, ...], want: Request) -> str:
-        """Hand a request in; gives the ticket to collect its answer with."""
+        """Submit a request and return the ticket with which its answer is collected."""
         raise CallError(f"{self.name} has no submit", FATAL)
 
     async def collect(self, ticket: str, want: Request) -> EndpointReply | None:
-        """The answer, or None while there is none. A ticket that leads nowhere any more raises `Expired`: it is handed
-        in again."""
+        """Return the answer, or None while there is none.
+
+        Raises TicketExpired if the ticket leads nowhere any more; the request is then submitted again.
+        """
         raise CallError(f"{self.name} has no collect", FATAL)
 
 
 class BatchService(Protocol):
-    """A provider's place for batches: a file of requests, one a line under a name; then a batch that works on it; then
-    answers by name."""
+    """A provider's batch API: a file of requests, one named line each; a batch that runs it; results by line name."""
 
-    max_requests: int
-    max_bytes: int
+    max_requests: int  # lines of one file
+    max_bytes: int  # of one file
 
     def build_line(self, name: str, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
-        """A request as a line of a file; pictures stand in it as themselves."""
+        """Return a request as one line of a file; images stand in it as `Image` objects."""
         ...
 
     async def upload(self, lines: Sequence[Mapping[str, Any]]) -> str:
-        """Keep these lines; gives the file's name. It costs nothing: no work is begun."""
+        """Upload a file and return its name. This costs nothing and starts no work."""
         ...
 
     async def find_batch(self, file: str) -> str:
-        """The batch that works on this file, or has; nothing if there is none."""
+        """Return the batch that runs or has run this file; "" if there is none."""
         ...
 
     async def start_batch(self, file: str) -> str:
-        """Let the work begin; gives the batch."""
+        """Start a batch for this file and return its id."""
         ...
 
     async def get_status(self, batch: str) -> "BatchStatus":
-        """How far it is."""
+        """Return how far the batch is."""
         ...
 
-    async def fetch_results(self, look: "BatchStatus") -> Mapping[str, Any]:
-        """What came of it, by the names of its lines."""
+    async def fetch_results(self, status: "BatchStatus", /) -> Mapping[str, Any]:
+        """Return the results of a finished batch by line name."""
         ...
 
-    async def parse_result(self, answer: Any, want: Request) -> EndpointReply:
-        """One of those, as if it had been answered at once."""
+    async def parse_result(self, result: Any, want: Request, /) -> EndpointReply:
+        """Return one result as the reply that `send` would have returned."""
         ...
 
 
 class BatchStatus(Struct, frozen=True):
-    """`over`: nothing more will come, whatever has come is in `files`. `trouble`: why the whole of it failed."""
+    """How far a batch is."""
 
-    state: str
-    is_finished: bool
+    state: str  # the provider's word for it
+    is_finished: bool  # no more results will come; all there are is in `result_files`
     result_files: tuple[str, ...] = ()
-    error: str = ""
-    completed: int = 0
-    total: int = 0
+    error: str = ""  # why the batch as a whole failed
+    completed: int = 0  # requests that have a result
+    total: int = 0  # requests of the batch
 
 
 class TicketExpired(CallError):
+    """The ticket's answer cannot be had any more; the request may be submitted again."""
+
     def __init__(self, message: str) -> None:
         super().__init__(message, TRANSIENT)

@@ -1,12 +1,12 @@
-"""What all models share that are behind an address and a key: where they are, which key goes there, what an error means
-for the next try, and images that come as base64 or as links.
+"""What all models behind an HTTP address share: addresses, keys, errors and their retry decisions, and images.
 
-A provider's key goes to that provider's own hosts and to nobody else; any other address has `WEFT_API_KEY`, or the
-variable that `key_env` names. A picture's link is followed to the endpoint's own host and to those that its provider is
-known to keep pictures at; to others only where the user allowed it, and never with a key.
+A provider's key is sent to that provider's own hosts and nowhere else; any other address gets `WEFT_API_KEY`, or the
+variable that `key_env` names. A link to an image is followed to the endpoint's own host and to hosts where its provider
+is known to store images; to others only if the user allowed it, and never with a key.
 
-Content that was turned away is an outcome, and never tried again; a rate is waited out, for as long as the server asks;
-a quota that is used up ends the run, since every further call would fail as well."""
+Refused content is an outcome and is never retried. A rate limit is waited out for as long as the server asks. An
+exhausted quota ends the run, because every further call would fail too.
+"""
 
 import asyncio
 import base64
@@ -52,7 +52,7 @@ from weft.types import Image, Request
 from weft.untrusted import dict_or_empty
 
 OPENAI_URL = "https://api.openai.com/v1"
-HTTP_OPTIONS: dict[str, Callable[[Any], Any]] = {  # that all have
+HTTP_OPTIONS: dict[str, Callable[[Any], Any]] = {  # of every HTTP provider
     "key_env": str,
     "max_side": positive_int,
     "most_images": positive_int,
@@ -60,12 +60,7 @@ HTTP_OPTIONS: dict[str, Callable[[Any], Any]] = {  # that all have
     "fetch_images": boolean,
     "extra": json_object,
 }
-ENDPOINT_OPTIONS = (
-    "max_side",
-    "most_images",
-    "timeout",
-    "fetch_images",
-)  # those that the endpoint itself takes: they do not go with a request
+ENDPOINT_OPTIONS = ("max_side", "most_images", "timeout", "fetch_images")  # not sent with requests
 REFUSAL_CODES = (
     "content_policy",
     "moderation",
@@ -85,11 +80,15 @@ QUOTA_CODES = (
     "arrearage",
     "overdue",
 )
+MAX_ERROR_LENGTH = 300  # characters of a server's message that an error repeats
+KEY_IN_ADDRESS = "keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME"
 
 
 class HttpEndpoint(Endpoint):
+    """The base class of HTTP providers: a subclass builds requests and reads replies."""
+
     provider = ""
-    image_hosts: tuple[str, ...] = ()  # how hosts end that this provider keeps pictures at
+    image_hosts: tuple[str, ...] = ()  # suffixes of hosts where this provider stores images
 
     _url: str
 
@@ -105,17 +104,21 @@ class HttpEndpoint(Endpoint):
         max_side: int | None = None,
         most_images: int | None = None,
         parameters: Mapping[str, Any] | None = None,
-        **told: Any,
+        **identity: Any,
     ) -> None:
-        """`parameters` go with every request; `told` is what else can change an answer. What the class says it takes,
-        and how many, is changed by `max_side` and `most_images`."""
+        """`parameters` are sent with every request; `identity` is what else can change an answer.
+
+        `max_side` and `most_images` override the class's `takes`.
+        """
         self.takes = replace(
-            self.takes, max_side=max_side or self.takes.max_side, max_images=most_images or self.takes.max_images
+            self.takes,
+            max_side=max_side or self.takes.max_side,
+            max_images=most_images or self.takes.max_images,
         )
         self._model = model
         self._blobs = blobs
         self._key = key.strip()
-        self._fetch = fetch_images
+        self._follow_all_links = fetch_images
         if self._key:
             hide(self._key)
         self._url = url.rstrip("/")
@@ -130,7 +133,7 @@ class HttpEndpoint(Endpoint):
             "model": model,
             "url": self.address,
             "parameters": self._parameters,
-            **told,
+            **identity,
         }
 
     @property
@@ -140,15 +143,24 @@ class HttpEndpoint(Endpoint):
             return f"{KEY_BY_HOST[host]} is not set"
         return ""
 
+    @property
+    def blobs(self) -> Blobs:
+        return self._blobs
+
     def _headers(self) -> dict[str, str]:
         if self._key:
             return {"Authorization": f"Bearer {self._key}"}
         return {}
 
     def _parameters_for(self, want: Request) -> dict[str, Any]:
-        """The parameters of one draw: a seed moves on with it."""
-        seed = self._parameters.get("seed")
-        return {**self._parameters, **({"seed": seed + want.draw} if want.draw and isinstance(seed, int) else {})}
+        """Return the parameters of one draw: each draw has its own seed."""
+        parameters = dict(self._parameters)
+        seed = parameters.get("seed")
+        if want.draw and isinstance(seed, int):
+            parameters["seed"] = seed + want.draw
+        return parameters
+
+    # requests
 
     def _post(
         self,
@@ -159,131 +171,135 @@ class HttpEndpoint(Endpoint):
         bare: bool = False,
         stream: EventAssembler | None = None,
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        """A request as JSON, with the answer to come: of at `most` so many bytes, and let go by whoever is done with
-        it."""
-        url = f"{self._url}{path}"
-        headers = self._headers()
+        """Send a JSON request; the context holds the response, of at `most` so many bytes."""
         return self._http.post(
-            url, payload, headers, self._blobs, called=self.address, most=most, bare=bare, stream=stream
+            f"{self._url}{path}",
+            payload,
+            self._headers(),
+            self._blobs,
+            called=self.address,
+            most=most,
+            bare=bare,
+            stream=stream,
         )
 
     async def _request_json(
         self, path: str, payload: Mapping[str, Any], want: Request, *, bare: bool = False
     ) -> HttpResponse:
-        """A request as JSON, and what came. An error in a shape of the service's own (`_problem`) stands in it like any
-        other."""
-        async with self._post(
-            path, payload, MAX_TEXT_BYTES if want.modality == "text" else MAX_REPLY_BYTES, bare=bare
-        ) as came:
-            said, codes = self._parse_own_error(came.body)
-            if said:
-                return HttpResponse(came.status, came.headers, came.data, came.body, scrub(said), codes)
-            return came
+        """Send a JSON request and return the response, with an error that only `_parse_own_error` recognises in it."""
+        max_bytes = MAX_TEXT_BYTES if want.modality == "text" else MAX_REPLY_BYTES
+        async with self._post(path, payload, max_bytes, bare=bare) as response:
+            message, codes = self._parse_own_error(response.body)
+            if not message:
+                return response
+            return HttpResponse(response.status, response.headers, response.data, response.body, scrub(message), codes)
 
-    def _parse_own_error(self, body: Any) -> tuple[str, str]:
-        """What an error says that is in no shape that others use, and its codes; nothing where there is none."""
+    def _parse_own_error(self, body: Any, /) -> tuple[str, str]:
+        """Return message and codes of an error in the service's own shape; both "" if there is none."""
         return "", ""
+
+    async def get_json(self, path: str, *, told: bool = False) -> HttpResponse:
+        """Return a JSON resource. `told`: an error inside it describes the resource, and is not raised."""
+        response = await self._http.get_json(f"{self._url}{path}", self._headers(), called=self.address)
+        if response.status in (404, 410):
+            message = response.error_message or response.text
+            raise TicketExpired(f"{self.address} does not have it any more: {message[:200]}")
+        if told and response.status < 400:
+            return response
+        return self._raise_for_error(response)
+
+    async def post_json(self, path: str, payload: Mapping[str, Any]) -> HttpResponse:
+        async with self._post(path, payload, MAX_TEXT_BYTES) as response:
+            return self._raise_for_error(response)
+
+    async def upload(self, path: str, body: RequestBody, headers: Mapping[str, str]) -> HttpResponse:
+        all_headers = {**self._headers(), **headers}
+        response = await self._http.upload(f"{self._url}{path}", body, all_headers, called=self.address)
+        return self._raise_for_error(response)
+
+    async def download(self, path: str, most: int) -> bytes:
+        """Return a file of at `most` so many bytes."""
+        url = f"{self._url}{path}"
+        async with self._http.get(url, called=self.address, headers=self._headers(), most=most) as response:
+            if response.status in (404, 410):
+                raise TicketExpired(f"{self.address} does not have the file any more")
+            if response.status != 200:
+                raise CallError(
+                    f"{self.address} answered {response.status} for a file",
+                    retry_decision(response.status, "", response.headers),
+                )
+            return bytes(response.data)
 
     # errors
 
-    def _read_error(self, came: HttpResponse) -> EndpointReply:
-        """Content that was turned away, as an outcome. Any other error is raised, with what it means for the next
-        try."""
-        said = came.error_message or came.text
-        if is_refusal(came.error_codes):
-            return EndpointReply((), "refused", said[:1000], came.text, self._model, stop_cause="blocked")
-        status = status_of(came)
-        raise CallError(self._explain(status, said), retry_decision(status, came.error_codes, came.headers, came.body))
+    def _read_error(self, response: HttpResponse, /) -> EndpointReply:
+        """Return refused content as a reply; raise any other error with its retry decision."""
+        message = response.error_message or response.text
+        if is_refusal(response.error_codes):
+            return EndpointReply((), "refused", message[:1000], response.text, self._model, stop_cause="blocked")
+        raise self._call_error(response)
 
-    def _explain(self, status: int, said: str) -> str:
-        said = " ".join(said.split())
-        if not (len(said) <= 300):
-            said = said[:299] + "…"
+    def _raise_for_error(self, response: HttpResponse) -> HttpResponse:
+        if response.status >= 400 or response.error_message:
+            raise self._call_error(response)
+        return response
+
+    def _call_error(self, response: HttpResponse) -> CallError:
+        status = status_of(response)
+        message = self._explain(status, response.error_message or response.text)
+        return CallError(message, retry_decision(status, response.error_codes, response.headers, response.body))
+
+    def _explain(self, status: int, message: str) -> str:
+        """Return a one-line error with the server's message, and what to do about a missing key."""
+        message = " ".join(message.split())
+        if len(message) > MAX_ERROR_LENGTH:
+            message = message[: MAX_ERROR_LENGTH - 1] + "…"
         variable = key_variable(self._url)
-        if status == 401:
-            wanted = f"it wants a key; set {variable}, or name a variable with key_env"
-            return f"{self.address} answered 401: {'the key was not accepted' if self._key else wanted}: {said}"
-        if status == 403:
-            allowed = f": that is not allowed{'' if self._key else f' (no key was sent; there is none in {variable})'}"
-        else:
-            allowed = ""
-        return f"{self.address} answered {status}{allowed}: {said}"
+        advice = ""
+        if status == 401 and self._key:
+            advice = ": the key was not accepted"
+        elif status == 401:
+            advice = f": it wants a key; set {variable}, or name a variable with key_env"
+        elif status == 403 and self._key:
+            advice = ": that is not allowed"
+        elif status == 403:
+            advice = f": that is not allowed (no key was sent; there is none in {variable})"
+        return f"{self.address} answered {status}{advice}: {message}"
 
-    # files and batches
+    # images
 
-    @property
-    def blobs(self) -> Blobs:
-        return self._blobs
-
-    def _raise_for_error(self, came: HttpResponse) -> HttpResponse:
-        if came.status >= 400 or came.error_message:
-            said = came.error_message or came.text
-            status = status_of(came)
-            raise CallError(
-                self._explain(status, said), retry_decision(status, came.error_codes, came.headers, came.body)
-            )
-        return came
-
-    async def get_json(self, path: str, *, told: bool = False) -> HttpResponse:
-        """JSON that is there. `told`: an error in it is about what is looked at, and not about the looking."""
-        came = await self._http.get_json(f"{self._url}{path}", self._headers(), called=self.address)
-        if came.status in (404, 410):
-            raise TicketExpired(f"{self.address} has it no more: {(came.error_message or came.text)[:200]}")
-        if told and came.status < 400:
-            return came
-        return self._raise_for_error(came)
-
-    async def post_json(self, path: str, payload: Mapping[str, Any]) -> HttpResponse:
-        async with self._post(path, payload, MAX_TEXT_BYTES) as came:
-            return self._raise_for_error(came)
-
-    async def upload(self, path: str, body: RequestBody, headers: Mapping[str, str]) -> HttpResponse:
-        sent = {**self._headers(), **headers}
-        return self._raise_for_error(await self._http.upload(f"{self._url}{path}", body, sent, called=self.address))
-
-    async def download(self, path: str, most: int) -> bytes:
-        async with self._http.get(
-            f"{self._url}{path}", called=self.address, headers=self._headers(), most=most
-        ) as came:
-            if came.status in (404, 410):
-                raise TicketExpired(f"{self.address} has the file no more")
-            if came.status != 200:
-                raise CallError(
-                    f"{self.address} answered {came.status} for a file", retry_decision(came.status, "", came.headers)
-                )
-            return bytes(came.data)
-
-    # pictures
-
-    async def _decode_image(self, coded: str) -> Image:
-        """A picture that came as base64, bare or as a data URL. Raises PictureError."""
+    async def _decode_image(self, encoded: str) -> Image:
+        """Store an image that came as base64, alone or in a data URL. Raises ImageError."""
+        if encoded.startswith("data:"):
+            encoded = encoded.rpartition(",")[2]
         try:
-            data = base64.b64decode(coded.rpartition(",")[2] if coded.startswith("data:") else coded, validate=True)
+            data = base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
-            raise ImageError("is no base64") from None
+            raise ImageError("is not base64") from None
         return await asyncio.to_thread(self._blobs.put, data)
 
     async def _fetch_image(self, link: str) -> Image:
-        """A picture that came as a link. Raises PictureError for what is none."""
+        """Store an image that came as a link. Raises ImageError for what is no image."""
         try:
-            place = parse_address(link)
+            address = parse_address(link)
         except ValueError as error:
             raise ImageError(f"came as a link: {error}") from None
-        if not self._may_fetch(place.netloc, place.scheme, place.hostname or ""):
-            why = f"{self.address} sent a link to another host instead of a picture; allow it with fetch_images=true"
-            raise CallError(why, NO_RETRY, billed=True)
-        async with self._http.get(link, called="the picture's link") as came:
-            if came.status != 200:
-                if 300 <= came.status < 400:
-                    moved = ": it redirects"
-                else:
-                    moved = ""
-                raise CallError(f"the picture's link answered {came.status}{moved}", TRANSIENT)
-            return await asyncio.to_thread(self._blobs.put, bytes(came.data))
+        if not self._may_fetch(address):
+            raise CallError(
+                f"{self.address} sent a link to another host instead of an image; allow it with fetch_images=true",
+                NO_RETRY,
+                billed=True,
+            )
+        async with self._http.get(link, called="the image's link") as response:
+            if response.status != 200:
+                redirect = ": it redirects" if 300 <= response.status < 400 else ""
+                raise CallError(f"the image's link answered {response.status}{redirect}", TRANSIENT)
+            return await asyncio.to_thread(self._blobs.put, bytes(response.data))
 
-    def _may_fetch(self, netloc: str, scheme: str, host: str) -> bool:
-        known = scheme == "https" and any(host.endswith(ending) for ending in self.image_hosts)
-        return self._fetch or known or netloc == urlsplit(self._url).netloc
+    def _may_fetch(self, address: SplitResult) -> bool:
+        if self._follow_all_links or address.netloc == urlsplit(self._url).netloc:
+            return True
+        return address.scheme == "https" and (address.hostname or "").endswith(self.image_hosts)
 
 
 W = TypeVar("W", bound=HttpEndpoint)
@@ -292,42 +308,48 @@ W = TypeVar("W", bound=HttpEndpoint)
 def from_options(
     kind: type[W], spec: ModelSpec, blobs: Blobs, url: str, chosen: dict[str, Any], *own: str, **usual: Any
 ) -> W:
-    """An endpoint from its options: those of its `own` are its arguments; all others, and `extra`, go with every
-    request, as does what is `usual` where they say nothing else."""
+    """Return an endpoint of this class, built from its options.
+
+    Options named in `own` are arguments of the class; all others, and `extra`, are sent with every request, as are the
+    `usual` parameters unless an option overrides them. `chosen` is emptied of what is not an argument.
+    """
     key = key_for(url, chosen.pop("key_env", ""))
-    parameters = {
-        **usual,
-        **chosen.pop("extra", {}),
-        **{name: chosen.pop(name) for name in list(chosen) if name not in (*ENDPOINT_OPTIONS, *own)},
-    }
+    parameters = {**usual, **chosen.pop("extra", {})}
+    for name in list(chosen):
+        if name not in (*ENDPOINT_OPTIONS, *own):
+            parameters[name] = chosen.pop(name)
     return kind(spec.model, url, blobs, key=key, parameters=parameters, **chosen)
 
 
-def status_of(came: HttpResponse) -> int:
-    """The status of an error, also of one that came with 200: its own code if it has one, else that of a server in
-    trouble."""
-    if came.status >= 400:
-        return came.status
-    code = re.sub("[^0-9]", "", came.error_codes.split(" ")[0])
-    if len(code) == 3:
-        return int(code)
-    return 502
+# addresses and keys
 
 
 def key_variable(url: str, chosen: str = "") -> str:
-    """The environment variable that holds the key for an address. A known provider's key goes to that provider
-    alone."""
+    """Return the environment variable that holds the key for an address. A provider's key is for its own hosts only."""
     return chosen or KEY_BY_HOST.get(urlsplit(url).hostname or "", DEFAULT_KEY_VARIABLE)
 
 
+def key_for(url: str, chosen: str = "") -> str:
+    """Return the key for an address from the environment; "" if there is none. `chosen` is the user's key_env."""
+    variable = key_variable(url, chosen)
+    key = os.environ.get(variable, "").strip()
+    if chosen and not key:
+        raise UserError(f"key_env={chosen}: there is nothing in {chosen}; export it, or leave key_env out")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        hide(key)
+        raise UserError(f"the key in {variable} contains a space or a character that is not ASCII: set it again")
+    return key
+
+
 def url_of(spec: ModelSpec, usual: str = OPENAI_URL) -> str:
-    """The address of a named model: the user's, or the provider's own. Raises UserError for what is none, or has a key
-    in it."""
+    """Return the address of a model: the user's, or the provider's own. Raises UserError for an unusable one."""
     url = spec.url or usual
     if not spec.url and "@" in spec.model:
-        name, _, place = spec.text.rpartition("@")
-        why = f"an address begins with http:// or https://, as in {name}@http://{place}"
-        raise UserError(f"{spec.text}: {why}; if @{place} is a part of the model's name, give the address behind it")
+        name, _, rest = spec.text.rpartition("@")
+        raise UserError(
+            f"{spec.text}: an address begins with http:// or https://, as in {name}@http://{rest}; "
+            f"if @{rest} is a part of the model's name, give the address behind it"
+        )
     if not url:
         raise UserError(f"{spec.text}: give the server's address, as in {spec.provider}/NAME@http://127.0.0.1:8000/v1")
     try:
@@ -335,59 +357,85 @@ def url_of(spec: ModelSpec, usual: str = OPENAI_URL) -> str:
     except ValueError as error:
         raise UserError(f"{spec.provider}/{spec.model}: {error}") from None
     if not spec.model:
-        raise UserError(
-            f"{strip_url_secrets(spec.text)}: name the model, as in {spec.provider}/NAME{'@URL' if usual == OPENAI_URL else ''}"
-        )
+        example = f"{spec.provider}/NAME"
+        if usual == OPENAI_URL:
+            example += "@URL"
+        raise UserError(f"{strip_url_secrets(spec.text)}: name the model, as in {example}")
     if parts.query:
-        raise UserError(
-            "keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME"
-        )
+        raise UserError(KEY_IN_ADDRESS)
     return url
 
 
-def key_for(url: str, chosen: str = "") -> str:
-    """The key for an address, from the environment; nothing where there is none."""
-    variable = key_variable(url, chosen)
-    key = os.environ.get(variable, "").strip()
-    if chosen and not key:
-        raise UserError(f"key_env={chosen}: there is nothing in {chosen}; export it, or leave key_env out")
-    if not key.isascii() or not key.isprintable() or " " in key:
-        hide(key)
-        raise UserError(
-            f"the key in {variable} has a character in it that no key has (a space, or none of ASCII): set it again"
-        )
-    return key
-
-
 def parse_address(url: str, *, ours: bool = False) -> SplitResult:
-    """An http(s) address, taken apart. Raises ValueError, which does not repeat what may be a key in it. Of one that is
-    `ours`, the user's, whatever may be a key is hidden; a server's links do not choose what is."""
+    """Return the parts of an http(s) address. Raises ValueError, whose message repeats nothing that may be a key.
+
+    `ours`: the user wrote it, so whatever may be a key in it is hidden from all output. A server's links must not
+    choose what is hidden.
+    """
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable = False
         parts = SplitResult("", "", "", "", "")
-    for secret in (parts.password, parts.username, *(value for _, value in parse_qsl(parts.query))) if ours else ():
-        if secret:
-            hide(unquote(secret))
+    if ours:
+        _hide_secrets(parts)
     if not usable:
         raise ValueError(f"{strip_url_secrets(url)!r} is not an http(s) address")
     if parts.username or parts.password:
-        raise ValueError(
-            "keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME"
-        )
+        raise ValueError(KEY_IN_ADDRESS)
     return parts
 
 
+def _hide_secrets(parts: SplitResult) -> None:
+    values = [parts.password, parts.username]
+    values += [value for _, value in parse_qsl(parts.query)]
+    for value in values:
+        if value:
+            hide(unquote(value))
+
+
+# what an error means
+
+
+def is_refusal(codes: str) -> bool:
+    """Return whether an error's codes say that the content was refused, whatever the status."""
+    normalised = codes.replace("-", "_")
+    return any(code in normalised for code in REFUSAL_CODES)
+
+
+def status_of(response: HttpResponse) -> int:
+    """Return the status of an error. One that came with 200 has its own code, else it counts as a server error."""
+    if response.status >= 400:
+        return response.status
+    code = re.sub("[^0-9]", "", response.error_codes.split(" ")[0])
+    if len(code) == 3:
+        return int(code)
+    return 502
+
+
+def retry_decision(status: int, codes: str, headers: Mapping[str, str], body: Any = None) -> Retry:
+    """Return what an error means for the next attempt."""
+    delay = retry_after(headers)
+    if status == 402 and delay is not None:
+        return Retry("rate_limit", delay)
+    if status == 402 or any(code in codes for code in QUOTA_CODES) or _is_quota_exhausted(body):
+        return FATAL
+    if status in (401, 403, 404):
+        return DENIED
+    if status in (429, 503, 529):
+        return Retry("rate_limit", delay or _retry_delay_in(body))
+    if status in (408, 409, 425) or status >= 500:
+        return TRANSIENT
+    return NO_RETRY
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the endpoint asked us to wait, from any of the headers in use."""
+    """Return the seconds that the server asks to wait, from any of the headers in use; None if it asks for none."""
     try:
         if "retry-after-ms" in headers:
             delay = max(0.0, float(headers["retry-after-ms"]) / 1000)
-            if math.isfinite(delay):
-                return delay
-            return None
+            return delay if math.isfinite(delay) else None
         value = headers.get("retry-after")
         if value is None:
             return None
@@ -398,44 +446,29 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _told_delay(body: Any) -> float | None:
-    """Google's way to say how long to wait: RetryInfo among the error's details."""
-    details: Any = dict_or_empty(dict_or_empty(body).get("error")).get("details")
-    for detail in cast(list[Any], details) if isinstance(details, list) else []:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(dict_or_empty(detail).get("retryDelay", "")))
+def _retry_delay_in(body: Any) -> float | None:
+    """Return the delay in Google's RetryInfo, among the error's details."""
+    for detail in _error_details(body):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(detail.get("retryDelay", "")))
         if match:
             return float(match.group(1))
     return None
 
 
-def _is_spent(body: Any) -> bool:
-    """Whether an error says in its details, or in words alone, that nothing is left: Google's quota of a day,
-    Anthropic's credit."""
-    details: Any = dict_or_empty(dict_or_empty(body).get("error")).get("details")
-    for detail in cast(list[Any], details) if isinstance(details, list) else []:
-        violations: Any = dict_or_empty(detail).get("violations")
-        for one in cast(list[Any], violations) if isinstance(violations, list) else []:
-            if "perday" in str(dict_or_empty(one).get("quotaId", "")).lower():
+def _is_quota_exhausted(body: Any) -> bool:
+    """Return whether the error's details or message say so: Google's quota per day, Anthropic's credit."""
+    for detail in _error_details(body):
+        for violation in _dicts_in(detail.get("violations")):
+            if "perday" in str(violation.get("quotaId", "")).lower():
                 return True
     return "credit balance is too low" in parse_error(body)[0].lower()
 
 
-def is_refusal(codes: str) -> bool:
-    """Whether the error's own codes say that the content was turned away, whatever the status."""
-    return any(word in codes.replace("-", "_") for word in REFUSAL_CODES)
+def _error_details(body: Any) -> list[dict[str, Any]]:
+    return _dicts_in(dict_or_empty(dict_or_empty(body).get("error")).get("details"))
 
 
-def retry_decision(status: int, codes: str, headers: Mapping[str, str], body: Any = None) -> Retry:
-    """What an error means for the next try."""
-    delay = retry_after(headers)
-    if status == 402 and delay is not None:
-        return Retry("rate_limit", delay)
-    if status == 402 or any(word in codes for word in QUOTA_CODES) or _is_spent(body):
-        return FATAL
-    if status in (401, 403, 404):
-        return DENIED
-    if status in (429, 503, 529):
-        return Retry("rate_limit", delay or _told_delay(body))
-    if status in (408, 409, 425) or status >= 500:
-        return TRANSIENT
-    return NO_RETRY
+def _dicts_in(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list):
+        return []
+    return [dict_or_empty(item) for item in cast(list[Any], value)]

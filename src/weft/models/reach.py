@@ -1,4 +1,4 @@
-"""Whether addresses can be reached: a connection is opened and closed, and nothing is sent over it, no key either."""
+"""Check whether addresses can be reached: a connection is opened and closed, and nothing, not even a key, is sent."""
 
 import queue
 import socket
@@ -8,37 +8,41 @@ from collections.abc import Iterable, Mapping
 
 from weft.models.http_endpoint import parse_address
 
-PATIENCE = 3.0  # seconds, for all of them together
+PATIENCE_S = 3.0  # for all addresses together
 
 
-def check_reachable(urls: Iterable[str], patience: float = PATIENCE) -> Mapping[str, str]:
-    """By address: nothing where it can be reached, else why not. A name server that does not answer is not waited
-    for."""
-    asked = list(dict.fromkeys(urls))
-    found: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
-    for url in asked:
-        threading.Thread(target=_look, args=(url, patience, found), daemon=True).start()
-    told: dict[str, str] = {}
-    end = time.monotonic() + patience + 0.5
-    while len(told) < len(asked) and (left := end - time.monotonic()) > 0:
+def check_reachable(urls: Iterable[str], patience: float = PATIENCE_S) -> Mapping[str, str]:
+    """Return for each address "" if it can be reached, else why not. A slow name server is not waited for."""
+    pending = list(dict.fromkeys(urls))
+    results: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+    for url in pending:
+        threading.Thread(target=_put_problem, args=(url, patience, results), daemon=True).start()
+    problems: dict[str, str] = {}
+    deadline = time.monotonic() + patience + 0.5
+    while len(problems) < len(pending):
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            break
         try:
-            url, why = found.get(timeout=left)
+            url, problem = results.get(timeout=remaining)
         except queue.Empty:
             break
-        told[url] = why
-    return {url: told.get(url, f"no answer in {patience:g} s") for url in asked}
+        problems[url] = problem
+    return {url: problems.get(url, f"no answer in {patience:g} s") for url in pending}
 
 
-def _look(url: str, patience: float, found: "queue.SimpleQueue[tuple[str, str]]") -> None:
-    found.put((url, _try(url, patience)))
+def _put_problem(url: str, patience: float, results: "queue.SimpleQueue[tuple[str, str]]") -> None:
+    results.put((url, _connect(url, patience)))
 
 
-def _try(url: str, patience: float) -> str:
+def _connect(url: str, patience: float) -> str:
+    """Return "" if a connection can be opened, else why not."""
     try:
         parts = parse_address(url)
-        with socket.create_connection(
-            (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)), timeout=patience
-        ):
+        port = parts.port
+        if not port:
+            port = 443 if parts.scheme == "https" else 80
+        with socket.create_connection((parts.hostname or "", port), timeout=patience):
             return ""
     except OSError as error:
         return error.strerror or str(error)

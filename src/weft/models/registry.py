@@ -1,10 +1,10 @@
-"""From what a user writes to the endpoints behind it: `parse_model` says what is meant, a `ModelSpec`; `build` makes
-it.
+"""From what a user writes to endpoints: `parse_model` returns a `ModelSpec`, `build_model` its endpoints.
 
-`provider/model@url` for our own and installed providers (entry points of the group `weft.models`), `file.py:name` for
-an object of the user's, a name from `weft.toml`, `NAME:role=MODEL,role=MODEL` for a composition, or the object itself.
-A provider declares its options (`options`) and what its models can do (`about`); an unknown option is an error.
-`weft.models.config` reads weft.toml."""
+A model is named by `provider/model@url` (built-in providers, and installed ones by the entry points `weft.models`),
+`file.py:name` (the user's own object), a name from `weft.toml`, or `NAME:role=MODEL,role=MODEL` (a composition); or it
+is the object itself. A provider declares its options (`provider_options`) and what its models can do (`provider_info`);
+an unknown option is an error. `weft.models.config` reads weft.toml.
+"""
 
 import difflib
 import functools
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from weft.models.compose.base import Composition
 
 GROUP = "weft.models"
-KEY_BY_HOST = {  # whose keys go where; providers add their own
+KEY_BY_HOST = {  # the variable of each provider's key; providers add their own hosts
     "api.openai.com": "OPENAI_API_KEY",
     "openrouter.ai": "OPENROUTER_API_KEY",
     "dashscope.aliyuncs.com": "DASHSCOPE_API_KEY",
@@ -43,7 +43,7 @@ KEY_BY_HOST = {  # whose keys go where; providers add their own
     "api.bfl.ai": "BFL_API_KEY",
     "api.x.ai": "XAI_API_KEY",
 }
-DEFAULT_KEY_VARIABLE = "WEFT_API_KEY"  # any other address
+DEFAULT_KEY_VARIABLE = "WEFT_API_KEY"  # for any other host
 ADDRESS_SEPARATOR = re.compile(r"@(?=https?://)", re.IGNORECASE)  # where a model's name ends and its address begins
 HOST_PATTERN = re.compile(r"localhost|\[.*|\d+\.\d+\.\d+\.\d+|[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}")
 COMPOSITION_PATTERN = re.compile(r"(?P<name>.+?):(?P<parts>\w+=.+)", re.DOTALL)
@@ -54,38 +54,40 @@ Converters = Mapping[str, Callable[[Any], Any]]
 
 
 class ProviderInfo(Struct, frozen=True):
-    """What is known of a provider's models before one is made: what they take and give, where they are, what must be
-    installed."""
+    """What is known about a provider's models before one is built."""
 
     takes: Takes = Takes()
     gives: Gives = Gives()
-    # where they are, unless the user says otherwise; nothing for what must be told an address, or has none
-    url: str = ""
-    extra: str = ""
-    key: str = DEFAULT_KEY_VARIABLE  # the variable that holds the key; nothing where none goes with a request
-    address: bool = False  # whether a user must say where they are
-    several: bool = False  # whether the provider itself knows what to do with several addresses
+    url: str = ""  # the default address; "" if the user must give one, or there is none
+    extra: str = ""  # the extra of the package that must be installed
+    key: str = DEFAULT_KEY_VARIABLE  # the variable that holds the key; "" if no key is sent
+    address: bool = False  # whether the user must give an address
+    several: bool = False  # whether the provider itself handles several addresses
 
 
 class Provider:
-    """What makes a provider's models, `from_spec(spec, blobs, **options)`, with what it declares: its options, each
-    with its converter, and what is known of its models. A function that was decorated by `about` or `options` is
-    one."""
+    """Builds a provider's models by `from_spec(spec, blobs, **options)`, and holds what it declares.
+
+    The decorators `provider_info` and `provider_options` turn a function into one.
+    """
 
     def __init__(self, make: Callable[..., Any], options: Converters, info: ProviderInfo | None) -> None:
         functools.update_wrapper(self, make)
         self.make: Callable[..., Any] = make.make if isinstance(make, Provider) else make
         self.options = options
-        self.about = info
+        self.info = info
 
-    def __call__(self, spec: "ModelSpec", blobs: Blobs, **chosen: Any) -> Any:
-        return self.make(spec, blobs, **chosen)
+    @property
+    def handles_several_addresses(self) -> bool:
+        return self.info is not None and self.info.several
+
+    def __call__(self, spec: "ModelSpec", blobs: Blobs, **options: Any) -> Any:
+        return self.make(spec, blobs, **options)
 
 
-def provider_options(**known: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Provider]:
-    """Declares what a provider's `from_spec(spec, blobs, **options)` takes: each option with its converter, which
-    raises ValueError."""
-    return lambda make: Provider(make, known, info_of(make))
+def provider_options(**converters: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Provider]:
+    """Declare the options of `from_spec`, each with its converter, which raises ValueError."""
+    return lambda make: Provider(make, converters, info_of(make))
 
 
 def provider_info(
@@ -98,128 +100,124 @@ def provider_info(
     address: bool = False,
     several: bool = False,
 ) -> Callable[[Callable[..., Any]], Provider]:
-    """Declares what a provider's models can do, unless their options say otherwise. `key` is the variable for the key
-    of its own host; any other address has another."""
+    """Declare what a provider's models can do. `key` is the variable of the key for the host of `url` alone."""
     host = urlsplit(url).hostname or ""
-    if key is not None:
-        variable = key
-    else:
+    variable = key
+    if variable is None:
         variable = KEY_BY_HOST.get(host, DEFAULT_KEY_VARIABLE if url or address else "")
-    ours = not host or not key or host in ("localhost", "127.0.0.1", "::1")
-    if not ours and KEY_BY_HOST.setdefault(host, str(key)) != key:  # nobody says where another's key goes
+    is_remote = host not in ("", "localhost", "127.0.0.1", "::1")
+    # a provider must not choose which key another provider's host gets
+    if is_remote and key and KEY_BY_HOST.setdefault(host, key) != key:
         raise UserError(f"the key for {host} is in {KEY_BY_HOST[host]}: a provider cannot say that it is in {key}")
-
-    facts = ProviderInfo(takes, gives, url, extra, variable, address, several)
-    return lambda make: Provider(make, options_of(make), facts)
+    info = ProviderInfo(takes, gives, url, extra, variable, address, several)
+    return lambda make: Provider(make, options_of(make), info)
 
 
 def info_of(make: Any) -> ProviderInfo | None:
-    """What a provider declared of its models."""
+    """Return what a provider declared about its models."""
     if isinstance(make, Provider):
-        return make.about
+        return make.info
     return None
 
 
 def options_of(make: Any) -> Converters:
-    """The options that a provider declared."""
+    """Return the options that a provider declared, by name."""
     if isinstance(make, Provider):
         return make.options
     return {}
 
 
 def list_providers() -> dict[str, tuple[str, str]]:
-    """Every provider that can be named: name -> (target, what it is)."""
-    found = dict(BUILT_IN)
+    """Return every provider by name: (target, description). An installed one cannot replace a built-in one."""
+    providers = dict(BUILT_IN)
     for point in find_entry_points(GROUP):
-        if point.name not in BUILT_IN:  # nobody takes over a name of ours unseen
-            found[point.name] = (point.value, f"from {point.dist.name}" if point.dist else "installed")
-    return found
+        if point.name not in BUILT_IN:
+            description = f"from {point.dist.name}" if point.dist else "installed"
+            providers[point.name] = (point.value, description)
+    return providers
 
 
 def load_provider(name: str) -> Provider:
-    """What makes a provider's models. Raises UserError where an installed one cannot be imported."""
-    target = (BUILT_IN.get(name) or list_providers()[name])[0]
+    """Import a provider. Raises UserError if an installed one cannot be imported."""
+    target, _ = BUILT_IN.get(name) or list_providers()[name]
     try:
-        made = load_target(target)
+        provider = load_target(target)
     except Exception as error:
         raise UserError(
             f"the provider {name} cannot be imported from {target}: {type(error).__name__}: {error}"
         ) from error
-    if isinstance(made, Provider):
-        return made
-    return Provider(made, {}, None)
+    if isinstance(provider, Provider):
+        return provider
+    return Provider(provider, {}, None)
 
 
 # what a user means
 
 
 class ModelSpec(Struct, frozen=True):
-    """What a user means by a model: a provider's, at one address or several; an object of the user's own (`thing`); or
-    a composition and the models that play in it (`parts`)."""
+    """What a user means by a model: a provider's model, the user's own object, or a composition of models."""
 
-    source_text: str  # by the user; nothing for an object
+    source_text: str  # what the user wrote; "" for an object
     provider: str = ""
     model: str = ""
-    url: str = ""  # several have commas between them
-    # options: those of the command line before weft.toml, the preset, and what is usual
-    options: Mapping[str, Any] = {}
+    url: str = ""  # several are separated by commas
+    options: Mapping[str, Any] = {}  # the command line overrides weft.toml, that the preset, and that the defaults
     data: str = ""  # the dataset's folder
-    name: str = ""  # of its own, under which answers are cached together with its version
+    name: str = ""  # the user's own name, part of cache keys together with the version
     version: str | None = None
-    factory: Provider | None = None
+    factory: Provider | None = None  # builds it; None for an object or a composition
     user_object: Any = None
     composition: "type[Composition] | None" = None
-    role_specs: "Mapping[str, ModelSpec]" = {}  # by role
+    role_specs: "Mapping[str, ModelSpec]" = {}  # of a composition, by role
 
     @property
     def text(self) -> str:
-        """What the user wrote, for messages: without what may be secret in it."""
+        """What the user wrote, without secrets, for messages."""
         return strip_url_secrets(self.source_text)
 
     def convert_options(self, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
-        """The options, each through its converter. Raises UserError for an unknown or unusable one."""
-        taken: dict[str, Any] = {}
+        """Return the options, each through its converter. Raises UserError for an unknown or unusable one."""
+        converted: dict[str, Any] = {}
         for name, value in self.options.items():
             if name not in known:
-                raise UserError(
-                    f"{self.text}: unknown option {name!r}; {self.provider} knows {', '.join(sorted(known)) or 'none'}"
-                )
+                names = ", ".join(sorted(known)) or "none"
+                raise UserError(f"{self.text}: unknown option {name!r}; {self.provider} knows {names}")
             try:
-                taken[name] = known[name](value)
+                converted[name] = known[name](value)
             except (TypeError, ValueError, OverflowError) as error:
+                advice = str(error)
                 if known[name] is int:
-                    why = "give a whole number"
-                else:
-                    why = str(error)
-                if "could not convert" in why:
-                    why = "give a number"
-                raise UserError(f"{self.text}: option {name}={value!r}: {why}") from None
-        return taken
+                    advice = "give a whole number"
+                elif "could not convert" in advice:
+                    advice = "give a number"
+                raise UserError(f"{self.text}: option {name}={value!r}: {advice}") from None
+        return converted
 
 
 def split_address(text: str) -> tuple[str, str]:
-    """A model's name and its address, if it has one. Raises UserError for what looks like an address and does not say
-    how it is spoken to: it would be taken for a part of the name, and the request sent to somebody else."""
-    found = [match.start() for match in ADDRESS_SEPARATOR.finditer(text)]
-    if found:
-        return text[: found[-1]], text[found[-1] + 1 :]
-    name, sign, tail = text.rpartition("@")
-    host = re.split("[/:]", tail)[0]
-    if (
-        sign
-        and not text.startswith("infer/")
-        and not tail.startswith("preset/")
-        and ("/" in tail or ":" in tail or HOST_PATTERN.fullmatch(host))
-    ):
-        told = strip_url_secrets(name), strip_url_secrets(tail.rpartition("://")[2])
-        raise UserError(
-            f"{told[0]}@{told[1]}: an address begins with http:// or https://, as in {told[0]}@http://{told[1]}"
-        )
+    """Return a model's name and its address, or "" if it has none.
+
+    Raises UserError for what looks like an address without http(s): it would be taken for a part of the name, and the
+    request would be sent to another host.
+    """
+    separators = [match.start() for match in ADDRESS_SEPARATOR.finditer(text)]
+    if separators:
+        return text[: separators[-1]], text[separators[-1] + 1 :]
+    name, separator, tail = text.rpartition("@")
+    if separator and not text.startswith("infer/") and not tail.startswith("preset/") and _looks_like_address(tail):
+        name = strip_url_secrets(name)
+        address = strip_url_secrets(tail.rpartition("://")[2])
+        raise UserError(f"{name}@{address}: an address begins with http:// or https://, as in {name}@http://{address}")
     return text, ""
 
 
+def _looks_like_address(text: str) -> bool:
+    host = re.split("[/:]", text)[0]
+    return "/" in text or ":" in text or HOST_PATTERN.fullmatch(host) is not None
+
+
 def parse_name(text: str, given: Mapping[str, Any] | None = None, data: str = "") -> ModelSpec:
-    """`provider/model@url`, taken apart."""
+    """Parse `provider/model@url`."""
     name, url = split_address(text)
     provider, _, model = name.partition("/")
     return ModelSpec(text, provider, model, url, given or {}, data)
@@ -232,16 +230,17 @@ def parse_model(
     data: str = "",
     preset: str = "",
 ) -> ModelSpec:
-    """What a name, an entry of weft.toml, a composition or an object means. Raises UserError for what means nothing."""
-    if isinstance(model, str):
-        match = COMPOSITION_PATTERN.fullmatch(model)
-    else:
-        match = None
+    """Parse a name, an entry of weft.toml, a composition or an object. `given` are the user's options.
+
+    Raises UserError for an unknown model or unusable options.
+    """
+    match = COMPOSITION_PATTERN.fullmatch(model) if isinstance(model, str) else None
     if match is None:
-        return _parse_one(model, given or {}, config or {}, data, {}, preset)
+        return _parse_single(model, given or {}, config or {}, data, {}, preset)
     if preset:
         raise UserError(
-            f"the preset {preset} is for one model, and {match['name']} is made of several: give its parts their options"
+            f"the preset {preset} is for one model, and {match['name']} is made of several: "
+            "give its parts their options"
         )
     return _parse_composition(match, given or {}, config or {}, data)
 
@@ -249,27 +248,30 @@ def parse_model(
 def _parse_composition(
     match: re.Match[str], given: Mapping[str, Any], config: Mapping[str, Any], data: str
 ) -> ModelSpec:
-    """`NAME:role=MODEL,role=MODEL`; an option `painter.steps` is the painter's."""
+    """Parse `NAME:role=MODEL,role=MODEL`; an option `painter.steps` is an option of the painter."""
     from weft.models.compose import load_composition
 
-    kind = load_composition(match["name"])
+    composition = load_composition(match["name"])
+    roles = composition.roles
     models = dict(part.split("=", 1) for part in re.split(r",(?=\w+=)", match["parts"]))
-    if set(models) != set(kind.roles):
-        example = f"{match['name']}:{','.join(f'{role}=MODEL' for role in kind.roles)}"
+    if set(models) != set(roles):
+        example = f"{match['name']}:{','.join(f'{role}=MODEL' for role in roles)}"
         raise UserError(
-            f"{strip_url_secrets(match.string)}: {match['name']} has the roles {', '.join(kind.roles)}; give each a model, as in {example}"
+            f"{strip_url_secrets(match.string)}: {match['name']} has the roles {', '.join(roles)}; "
+            f"give each a model, as in {example}"
         )
     for name in given:
-        if name.partition(".")[0] not in kind.roles or "." not in name:
-            raise UserError(f"option {name!r}: say whose it is, as in {kind.roles[-1]}.{name.rpartition('.')[2]}=...")
-    parts: dict[str, ModelSpec] = {}
-    for role in kind.roles:
-        own = {name[len(role) + 1 :]: value for name, value in given.items() if name.startswith(f"{role}.")}
-        parts[role] = _parse_one(models[role], own, config, data, {}, "")
-    return ModelSpec(match.string, composition=kind, role_specs=parts)
+        if name.partition(".")[0] not in roles or "." not in name:
+            raise UserError(f"option {name!r}: say whose it is, as in {roles[-1]}.{name.rpartition('.')[2]}=...")
+    role_specs: dict[str, ModelSpec] = {}
+    for role in roles:
+        prefix = f"{role}."
+        options = {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
+        role_specs[role] = _parse_single(models[role], options, config, data, {}, "")
+    return ModelSpec(match.string, composition=composition, role_specs=role_specs)
 
 
-def _parse_one(
+def _parse_single(
     model: Any,
     given: Mapping[str, Any],
     config: Mapping[str, Any],
@@ -278,97 +280,100 @@ def _parse_one(
     preset: str,
     called: str = "",
 ) -> ModelSpec:
-    """What one endpoint is made of; `called` is its name in weft.toml."""
+    """Parse a model of one endpoint; `called` is its name in weft.toml."""
     if not isinstance(model, str):
-        return ModelSpec("", options=_under_preset(preset, given), user_object=model)
-    defined: Mapping[str, Any] = config.get("models", {})
-    if model in defined:
-        entry = dict(defined[model])
+        return ModelSpec("", options=_merge_preset(preset, given), user_object=model)
+    configured: Mapping[str, Any] = config.get("models", {})
+    if model in configured:
+        entry = dict(configured[model])
         if "use" not in entry:
             raise UserError(
                 f'weft.toml: [models.{model}] has no `use`; give it one, such as use = "openai-chat/NAME@URL"'
             )
-        return _parse_one(entry.pop("use"), {**entry, **given}, {}, data, usual, preset, model)
+        return _parse_single(entry.pop("use"), {**entry, **given}, {}, data, usual, preset, model)
     if ".py:" in model:
-        file, _, rest = model.partition(".py:")
-        name, _, behind = rest.partition("/")
-        if behind:
-            thing = load_object(f"{file}.py:{name}")
-        else:
-            thing = load_object(model)
-        if not isinstance(thing, Provider):
-            return ModelSpec(model, options=_under_preset(preset, given), user_object=thing)
-        named, url = split_address(behind)  # a provider of the user's own, named by its file
-        return _with_options(
-            ModelSpec(model, f"{file}.py:{name}", named, url, given, data), thing, usual, preset, called
-        )
+        return _parse_python(model, given, data, usual, preset, called)
     if model.endswith(".py") and Path(model).is_file():
-        load_object(f"{model}:")  # which says what there is in it
+        load_object(f"{model}:")  # raises UserError, which lists the objects of the file
     spec = parse_name(model, given, data)
     if spec.provider not in BUILT_IN and spec.provider not in list_providers():
-        raise _unknown(spec, defined)
+        raise _unknown_model(spec, configured)
     return _with_options(spec, load_provider(spec.provider), usual, preset, called)
 
 
-def _under_preset(preset: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    from weft.models.presets import find_preset as settings_of
+def _parse_python(
+    model: str, given: Mapping[str, Any], data: str, usual: Mapping[str, Any], preset: str, called: str
+) -> ModelSpec:
+    """Parse `file.py:NAME`, the user's own object, or `file.py:PROVIDER/MODEL@URL`, the user's own provider."""
+    file, _, rest = model.partition(".py:")
+    name, _, model_name = rest.partition("/")
+    target = f"{file}.py:{name}" if model_name else model
+    user_object = load_object(target)
+    if not isinstance(user_object, Provider):
+        return ModelSpec(model, options=_merge_preset(preset, given), user_object=user_object)
+    model_name, url = split_address(model_name)
+    spec = ModelSpec(model, f"{file}.py:{name}", model_name, url, given, data)
+    return _with_options(spec, user_object, usual, preset, called)
+
+
+def _merge_preset(preset: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    from weft.models.presets import find_preset
 
     if preset:
-        return {**settings_of(preset).settings, **given}
+        return {**find_preset(preset).settings, **given}
     return given
 
 
-def _unknown(spec: ModelSpec, defined: Mapping[str, Any]) -> UserError:
-    for file, kind in (("config.json", "hf"), ("model_index.json", "diffusers")):
+def _unknown_model(spec: ModelSpec, configured: Mapping[str, Any]) -> UserError:
+    for file, provider in (("config.json", "hf"), ("model_index.json", "diffusers")):
         if (Path(spec.source_text) / file).is_file():
-            return UserError(f"{spec.text} is a folder of weights: write {kind}/{spec.text}")
-    known = list_providers()
-    names = ", ".join(sorted([*known, *defined, "reference"]))
-    near = difflib.get_close_matches(spec.source_text, [*defined, *known], 1)
-    if near:
-        meant = f"did you mean {near[0]}? "
-    else:
-        meant = ""
-    return UserError(f"unknown model {spec.text!r}; {meant}known: {names}; or file.py:NAME for your own")
+            return UserError(f"{spec.text} is a folder of weights: write {provider}/{spec.text}")
+    providers = list_providers()
+    names = ", ".join(sorted([*providers, *configured, "reference"]))
+    similar = difflib.get_close_matches(spec.source_text, [*configured, *providers], 1)
+    suggestion = f"did you mean {similar[0]}? " if similar else ""
+    return UserError(f"unknown model {spec.text!r}; {suggestion}known: {names}; or file.py:NAME for your own")
 
 
-def _with_options(spec: ModelSpec, maker: Provider, usual: Mapping[str, Any], preset: str, called: str) -> ModelSpec:
-    """With the options of the preset and what is usual, and a name and a version of its own where it has them."""
+def _with_options(spec: ModelSpec, factory: Provider, usual: Mapping[str, Any], preset: str, called: str) -> ModelSpec:
+    """Return the spec with its provider, and its options merged with those of the preset and the `usual` ones.
+
+    The options `name` and `version` become the model's own identity, unless the provider declares them itself.
+    """
     from weft.models.presets import apply_preset
 
-    own = {
-        name: spec.options[name] for name in ("name", "version") if name in spec.options and name not in maker.options
+    options = dict(spec.options)
+    identity = {
+        name: options.pop(name) for name in ("name", "version") if name in options and name not in factory.options
     }
-    given = {name: value for name, value in spec.options.items() if name not in own}
-    if "name" in own and "version" not in own:
-        raise UserError(f"{spec.text}: a name is for keeping answers, together with a version: --model-opt version=...")
-    if (
-        "," in spec.url
-        and not all(url.strip() for url in spec.url.split(","))
-        and not (maker.about and maker.about.several)
-    ):
+    if "name" in identity and "version" not in identity:
+        raise UserError(f"{spec.text}: a name is for caching answers, together with a version: --model-opt version=...")
+    has_empty_url = "," in spec.url and not all(url.strip() for url in spec.url.split(","))
+    if has_empty_url and not factory.handles_several_addresses:
         raise UserError(
             f"{spec.text}: there is no address behind a comma; write NAME@http://HOST:PORT/v1,http://HOST:PORT/v1"
         )
     if preset:
-        given = apply_preset(preset, maker.options, given, spec.text)
-    given = {**{name: value for name, value in usual.items() if name in maker.options}, **given}
-    if "version" in own:
-        version = str(own["version"])
-    else:
-        version = None
-    return replace(spec, options=given, name=str(own.get("name", called)), version=version, factory=maker)
+        options = apply_preset(preset, factory.options, options, spec.text)
+    defaults = {name: value for name, value in usual.items() if name in factory.options}
+    version = str(identity["version"]) if "version" in identity else None
+    return replace(
+        spec,
+        options={**defaults, **options},
+        name=str(identity.get("name", called)),
+        version=version,
+        factory=factory,
+    )
 
 
 # endpoints
 
 
 class ResolvedModel(Struct, frozen=True):
-    """A model as a run wires it: the endpoints by role, and the composition that they play in, if there is more than
-    the one."""
+    """A model ready to be called: its endpoints by role, and their composition if there is one."""
 
     name: str
-    endpoints: Mapping[str, Endpoint]
+    endpoints: Mapping[str, Endpoint]  # by role; the only role is `model` if there is no composition
     composition: "type[Composition] | None" = None
 
 
@@ -381,8 +386,7 @@ def resolve_model(
     outputs: Callable[[Path, Blobs], Endpoint] | None = None,
     preset: str = "",
 ) -> ResolvedModel:
-    """A model from its name or the user's own object; `outputs` reads a folder of outputs in a benchmark's own
-    layout."""
+    """Parse and build a model. `outputs` reads `folder/DIR` in the layout of the benchmark's own outputs."""
     if outputs is not None and isinstance(model, str) and model.startswith("folder/"):
         endpoint = outputs(Path(model.removeprefix("folder/")), blobs)
         return ResolvedModel(endpoint.name, {"model": endpoint})
@@ -398,54 +402,54 @@ def resolve_endpoint(
     usual: Mapping[str, Any] | None = None,
     preset: str = "",
 ) -> Endpoint:
-    """One endpoint from a name or from the user's own object; `data` is the dataset's folder, for judges that know its
-    reference answers. `usual` are options for those that have them, where nobody says otherwise; those of a `preset`
-    come before them."""
-    return _build_one(_parse_one(model, given or {}, config or {}, data, usual or {}, preset), blobs)
+    """Parse and build a model of one endpoint.
+
+    `data` is the dataset's folder, for judges that know its reference answers. `usual` are default options for
+    providers that have them; the options of a `preset` override these.
+    """
+    return _build_endpoint(_parse_single(model, given or {}, config or {}, data, usual or {}, preset), blobs)
 
 
 def build_model(spec: ModelSpec, blobs: Blobs) -> ResolvedModel:
-    """The endpoints that a specification means. Nothing is loaded and nobody is called yet."""
+    """Build the endpoints of a spec. Nothing is loaded or called yet."""
     if spec.composition is not None:
-        return ResolvedModel(
-            spec.text, {role: _build_one(part, blobs) for role, part in spec.role_specs.items()}, spec.composition
-        )
-    endpoint = _build_one(spec, blobs)
+        endpoints = {role: _build_endpoint(role_spec, blobs) for role, role_spec in spec.role_specs.items()}
+        return ResolvedModel(spec.text, endpoints, spec.composition)
+    endpoint = _build_endpoint(spec, blobs)
     return ResolvedModel(endpoint.name, {"model": endpoint})
 
 
-def _build_one(spec: ModelSpec, blobs: Blobs) -> Endpoint:
-    """An object of the user's, or a provider's model at one address or several."""
+def _build_endpoint(spec: ModelSpec, blobs: Blobs) -> Endpoint:
+    """Build the user's object, or a provider's model at one address or several."""
     from weft.models.function import endpoint_from_object
     from weft.models.load_balancer import LoadBalancer
 
-    if spec.factory is None:
+    factory = spec.factory
+    if factory is None:
         return endpoint_from_object(spec.user_object, blobs, spec.options, source=spec.source_text)
     urls = [url.strip() for url in spec.url.split(",")]
-    if len(urls) == 1 or (spec.factory.about and spec.factory.about.several):
-        return _at_one_address(replace(spec, url=spec.url.strip()), spec.factory, blobs)
-    found = [
-        _at_one_address(replace(spec, url=url, source_text=f"{spec.provider}/{spec.model}@{url}"), spec.factory, blobs)
-        for url in urls
-    ]
-    if any(isinstance(one, TaskEndpoint) for one in found):
-        raise UserError(
-            f"{spec.text}: what is handed in and collected later must be asked for where it was handed in: give one address"
-        )
-    return LoadBalancer(found)
+    if len(urls) == 1 or factory.handles_several_addresses:
+        return _build_at_address(replace(spec, url=spec.url.strip()), factory, blobs)
+    endpoints: list[Endpoint] = []
+    for url in urls:
+        single = replace(spec, url=url, source_text=f"{spec.provider}/{spec.model}@{url}")
+        endpoints.append(_build_at_address(single, factory, blobs))
+    if any(isinstance(endpoint, TaskEndpoint) for endpoint in endpoints):
+        raise UserError(f"{spec.text}: a task must be collected at the address it was submitted to: give one address")
+    return LoadBalancer(endpoints)
 
 
-def _at_one_address(spec: ModelSpec, maker: Provider, blobs: Blobs) -> Endpoint:
+def _build_at_address(spec: ModelSpec, factory: Provider, blobs: Blobs) -> Endpoint:
     try:
-        made: Any = maker.make(spec, blobs, **spec.convert_options(maker.options))
+        endpoint: Any = factory.make(spec, blobs, **spec.convert_options(factory.options))
     except (WeftError, KeyboardInterrupt):
         raise
     except Exception as error:
         raise wrap_error(f"{spec.text}: the provider {spec.provider}", error) from error
-    if not isinstance(made, Endpoint):
-        raise UserError(f"{spec.text}: the provider {spec.provider} made {type(made).__name__}, and no Endpoint")
+    if not isinstance(endpoint, Endpoint):
+        raise UserError(f"{spec.text}: the provider {spec.provider} made {type(endpoint).__name__}, and no Endpoint")
     if spec.version is None:
-        made.normalise_addresses()
+        endpoint.normalise_addresses()
     else:
-        made.identify_as(spec.name, spec.version)
-    return made
+        endpoint.identify_as(spec.name, spec.version)
+    return endpoint

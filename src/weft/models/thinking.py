@@ -1,5 +1,4 @@
-"""Thinking that a model writes into its text between tags: `<think>`, `<thinking>`. One pass, whatever the text: a
-model that goes round in circles writes thousands of them."""
+"""Thinking that a model writes into its text between tags: `<think>` or `<thinking>`."""
 
 import re
 
@@ -7,28 +6,33 @@ TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """What stands between tags, and the rest. A tag that is never closed, cut off by a picture or by the end, reaches
-    to the end; one that closes what was never opened, because the model's own template opened it, begins at the
-    beginning."""
+    """Return what stands between the tags, and the rest.
+
+    A tag that is never closed (cut off by an image or by the end) reaches to the end. A closing tag that was never
+    opened, because the model's own chat template opened it, begins at the beginning. The text is read in one pass, also
+    when it contains thousands of tags.
+    """
     inside: list[str] = []
     outside: list[str] = []
-    at = 0
-    depth = 0
-    seen = False
-    for match in TAG.finditer(text):
-        piece = text[at : match.start()]
-        at = match.end()
-        if match.group(1):
-            if depth or not seen:
-                inside.append(piece)
-            else:
-                outside.append(piece)
-            depth = 0
+    position = 0
+    is_open = False
+    seen_tag = False
+    for tag in TAG.finditer(text):
+        piece = text[position : tag.start()]
+        position = tag.end()
+        is_closing = bool(tag.group(1))
+        if is_open or (is_closing and not seen_tag):
+            inside.append(piece)
         else:
-            (inside if depth else outside).append(piece)
-            depth = 1
-        seen = True
-    (inside if depth else outside).append(text[at:])
-    return "\n".join(one.strip() for one in inside if one.strip()), "\n".join(
-        one.strip() for one in outside if one.strip()
-    )
+            outside.append(piece)
+        is_open = not is_closing
+        seen_tag = True
+    if is_open:
+        inside.append(text[position:])
+    else:
+        outside.append(text[position:])
+    return _join(inside), _join(outside)
+
+
+def _join(pieces: list[str]) -> str:
+    return "\n".join(piece.strip() for piece in pieces if piece.strip())

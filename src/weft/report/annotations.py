@@ -1,4 +1,4 @@
-"""What people said, as a table: a row for each metric of each question that each of them answered. Pure."""
+"""Annotations as CSV: a row per metric of each question that an annotator answered."""
 
 import csv
 import io
@@ -9,46 +9,56 @@ import msgspec
 
 from weft.report.render import escape_formula
 from weft.store.annotations import Annotation
+from weft.types import Verdict
 
 COLUMNS = (
-    *("run", "study", "item", "rater", "sample", "turn", "metric", "variant", "value", "score", "reason"),
+    *("run", "study", "item", "annotator", "sample", "turn", "metric", "variant", "value", "score", "reason"),
     *("attention", "seconds", "at", "answer"),
 )
 
 
-def annotation_rows(ratings: Sequence[Annotation]) -> list[dict[str, Any]]:
-    """`turn` from 1; `value` is a share of full marks, `score` on the question's own scale; `answer` all that was
-    filled in, as JSON."""
-    made: list[dict[str, Any]] = []
-    for rating in ratings:
-        answer = msgspec.json.encode(rating.answer).decode()
-        more = {
-            "attention": int(rating.is_attention_check),
-            "seconds": rating.seconds,
-            "at": rating.created_at,
-            "answer": answer,
-        }
-        told = {"run": rating.run, "study": rating.study, "item": rating.item, "rater": rating.annotator}
-        for one in rating.verdicts:
-            place = {"sample": one.sample, "turn": one.turn + 1, "metric": one.metric, "variant": one.variant}
-            said = {"value": one.value, "score": one.score, "reason": one.reason}
-            made.append({**told, **place, **said, **more})
-    return made
+def annotation_rows(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
+    """Return the rows. `turn` counts from 1; `value` is a share of full marks, `score` is on the question's own scale;
+    `answer` is the whole form as JSON."""
+    rows: list[dict[str, Any]] = []
+    for annotation in annotations:
+        rows += [_build_row(annotation, verdict) for verdict in annotation.verdicts]
+    return rows
 
 
-def format_csv(ratings: Sequence[Annotation]) -> str:
+def _build_row(annotation: Annotation, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "run": annotation.run,
+        "study": annotation.study,
+        "item": annotation.item,
+        "annotator": annotation.annotator,
+        "sample": verdict.sample,
+        "turn": verdict.turn + 1,
+        "metric": verdict.metric,
+        "variant": verdict.variant,
+        "value": verdict.value,
+        "score": verdict.score,
+        "reason": verdict.reason,
+        "attention": int(annotation.is_attention_check),
+        "seconds": annotation.seconds,
+        "at": annotation.created_at,
+        "answer": msgspec.json.encode(annotation.answer).decode(),
+    }
+
+
+def format_csv(annotations: Sequence[Annotation]) -> str:
+    """Return the rows as CSV. Numbers have every digit, so that they can be read back exactly."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for row in annotation_rows(ratings):
-        writer.writerow(
-            {name: escape_formula(value) if isinstance(value, str) else _figure(value) for name, value in row.items()}
-        )
+    for row in annotation_rows(annotations):
+        writer.writerow({column: _format_value(value) for column, value in row.items()})
     return out.getvalue()
 
 
-def _figure(value: float | None) -> str:
-    """Every digit, so that it can be read back."""
+def _format_value(value: str | float | None) -> str:
     if value is None:
         return ""
+    if isinstance(value, str):
+        return escape_formula(value)
     return repr(value)

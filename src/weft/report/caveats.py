@@ -1,35 +1,40 @@
-"""What keeps the rows of a table from being compared: other judges, and two arithmetics. Said on pages, and under
-tables in papers."""
+"""Warnings about rows that must not be compared: other judges, and two arithmetics. Shown on pages and under LaTeX
+tables."""
 
 from collections.abc import Collection
 
 from weft.benchmarks.base import Benchmark
 from weft.types import Table
 
-ARITHMETIC_NOTE = "(strict): the paper's formulas, a model's failure counts as zero. (official): what the released scripts compute from the same replies."
+ARITHMETIC_NOTE = (
+    "(strict): the paper's formulas, a model failure counts as zero. "
+    "(official): what the released scripts compute from the same replies."
+)
 
 
 def published_judge_of(benchmark: Benchmark) -> str:
-    """Who judged the published rows; nothing where that is not known."""
-    if benchmark.official is not None:
-        return benchmark.official.published_judge
-    return ""
+    """Return the judge of the published rows; an empty text if it is unknown."""
+    if benchmark.official is None:
+        return ""
+    return benchmark.official.published_judge
 
 
-def judge_caveats(judges: Collection[str], judge_of_paper: str, published: bool) -> list[str]:
-    """Of the judges of our own rows, and the one of the published rows, if there are any."""
-    made: list[str] = []
+def judge_caveats(judges: Collection[str], published_judge: str, has_published_rows: bool) -> list[str]:
+    """Return warnings for rows by these judges, beside published rows by another."""
+    lines: list[str] = []
     if len(judges) > 1:
-        made.append(f"These runs have different judges ({', '.join(sorted(judges))}): their numbers do not compare.")
-    others = [judge for judge in judges if judge_of_paper and judge_of_paper.lower() not in judge.lower()]
-    if others and published:
-        made.append(
-            f"Published rows were judged by {judge_of_paper}, these runs by {', '.join(sorted(others))}: compare with care."
+        lines.append(f"These runs have different judges ({', '.join(sorted(judges))}): do not compare their scores.")
+    if not published_judge or not has_published_rows:
+        return lines
+    others = [judge for judge in sorted(judges) if published_judge.lower() not in judge.lower()]
+    if others:
+        lines.append(
+            f"Published rows were judged by {published_judge}, these runs by {', '.join(others)}: compare with care."
         )
-    return made
+    return lines
 
 
-def table_caveats(table: Table, judge_of_paper: str) -> list[str]:
-    """The same for the rows that one table has."""
+def table_caveats(table: Table, published_judge: str) -> list[str]:
+    """Return the warnings for the rows of one table."""
     judges = {row.judge for row in table.run_rows if row.judge}
-    return judge_caveats(judges, judge_of_paper, bool(table.published_rows))
+    return judge_caveats(judges, published_judge, bool(table.published_rows))

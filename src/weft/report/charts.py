@@ -1,12 +1,14 @@
-"""The plots of a report, from verdicts alone, for every benchmark: by turn, by its axes, how dialogues come out, what
-calls buy. Values are on the scale of the benchmark's paper; intervals are 95%, by dialogue."""
+"""The plots of a report, built from verdicts alone: by turn, by axis, distributions, score against calls.
 
-from collections.abc import Callable, Mapping, Sequence
+Values are on the scale of the benchmark's paper. Intervals are 95%, by dialogue; a mean over one dialogue has none."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.benchmarks.base import SampleGroups
 from weft.report import plots
 from weft.report.scale import format_number, headline_share, to_points
 from weft.results.run import Run
@@ -15,6 +17,7 @@ from weft.stats.intervals import estimate_mean
 from weft.types import Verdict
 
 MAX_SERIES = 8  # as many as can be told apart
+MIN_RADAR_AXES = 3
 FAMILIES = {
     "none": "the model alone",
     "cot": "chain of thought",
@@ -22,14 +25,20 @@ FAMILIES = {
     "best-of": "best of N =",
 }
 BINS = 10
-WIDE = 600  # of a plot that takes a row of a page for itself
+WIDE = 600  # pixels from which a plot gets a row of the page for itself
+CALLS = "calls per turn"
+BIN = "score of a dialogue"
+Runs = Mapping[str, Run]  # by title
+Rows = list[dict[str, Any]]
 
 
 class Plot(Struct, frozen=True):
-    name: str
+    """A plot of the report."""
+
+    name: str  # of its file
     title: str
-    chart: Any
-    description: str  # what it shows, for those who do not see it
+    chart: Any  # altair
+    description: str  # what it shows, in words, for those who cannot see it
 
     @property
     def wide(self) -> bool:
@@ -37,220 +46,262 @@ class Plot(Struct, frozen=True):
         return isinstance(width, (int, float)) and width > WIDE
 
 
-def build_plots(runs: Mapping[str, Run]) -> list[Plot]:
-    """`runs` by the name they have in the report. What there is nothing to draw of is left out."""
-    if not any(verdict.value is not None for run in runs.values() for verdict in run.verdicts):
+def build_plots(runs: Runs) -> list[Plot]:
+    """Return the plots of these runs. A plot without data is left out."""
+    if not any(map(_has_scores, runs.values())):
         return []
-    if next(iter(runs.values())).benchmark.presentation.pairwise:
-        return _ranked(runs)
-    steps = not next(iter(runs.values())).benchmark.presentation.turn_names
-    made = [
-        *(_by_turn(runs) if steps else ()),
-        *_by_axis(runs),
-        *_by_finer_axis(runs),
-        *_spread(runs),
-        _against_calls(runs),
-    ]
-    found = [plot for plot in made if plot is not None]
-    if len(runs) <= MAX_SERIES:
-        return found
-    note = f" (the first {MAX_SERIES} of {len(runs)} runs)"
-    return [
-        plot
-        if plot.name == "against-calls"
-        else replace(plot, title=plot.title + note, description=plot.description + note)
-        for plot in found
-    ]
+    presentation = _first(runs).benchmark.presentation
+    if presentation.pairwise:
+        return _ranking(runs)
+    built: list[Plot] = []
+    if not presentation.turn_names:
+        built += _by_turn(runs)
+    built += [*_by_axis(runs), *_by_second_axis(runs), *_distributions(runs)]
+    if len(runs) > MAX_SERIES:
+        note = f" (the first {MAX_SERIES} of {len(runs)} runs)"
+        built = [replace(plot, title=plot.title + note, description=plot.description + note) for plot in built]
+    return [*built, *_against_calls(runs)]
 
 
-def _ranked(runs: Mapping[str, Run]) -> list[Plot]:
-    """What the benchmark ranks, where a verdict says nothing of one model alone."""
-    presentation = next(iter(runs.values())).benchmark.presentation
-    what, rows = presentation.ranking([run.results(name) for name, run in list(runs.items())[:MAX_SERIES]])
+def _has_scores(run: Run) -> bool:
+    return any(verdict.value is not None for verdict in run.verdicts)
+
+
+def _first(runs: Runs) -> Run:
+    return next(iter(runs.values()))
+
+
+def _shown_runs(runs: Runs) -> list[tuple[str, Run]]:
+    return list(runs.items())[:MAX_SERIES]
+
+
+def _describe(title: str, lines: Iterable[str]) -> str:
+    return f"{title}. " + "; ".join(lines)
+
+
+def _ranking(runs: Runs) -> list[Plot]:
+    """Return the benchmark's ranking, where a verdict says nothing about one model alone."""
+    presentation = _first(runs).benchmark.presentation
+    title, rows = presentation.ranking([run.results(name) for name, run in _shown_runs(runs)])
     if not rows:
         return []
-    told = f"{what}. " + "; ".join(f"{row['series']}, {row['name']}: {row[what]:.1f}" for row in rows)
-    return [Plot("ranked", what, plots.ranking_chart(rows, name="name", x=what, series="series", title=what), told)]
+    chart = plots.ranking_chart(rows, name="name", x=title, series="series", title=title)
+    description = _describe(title, (f"{row['series']}, {row['name']}: {row[title]:.1f}" for row in rows))
+    return [Plot("ranked", title, chart, description)]
 
 
-def _values(run: Run, keep: Callable[[Verdict], bool]) -> dict[str, list[float]]:
-    """Points by dialogue."""
-    made: dict[str, list[float]] = {}
-    groups = run.groups
+def _cluster_points(run: Run, includes: Callable[[Verdict], bool]) -> dict[str, list[float]]:
+    """Return the points of the scored verdicts that are included, by dialogue."""
+    points: dict[str, list[float]] = {}
     for verdict in run.verdicts:
-        if verdict.value is not None and keep(verdict):
-            of = run.benchmark.cluster_of(verdict.sample, groups[verdict.sample])
-            made.setdefault(of, []).append(run.benchmark.presentation.max_score * verdict.value)
-    return made
+        if verdict.value is not None and includes(verdict):
+            cluster = run.benchmark.cluster_of(verdict.sample, run.groups[verdict.sample])
+            points.setdefault(cluster, []).append(run.benchmark.presentation.max_score * verdict.value)
+    return points
 
 
-def _figure(run: Run, row: Mapping[str, Any]) -> str:
+def _estimate(points: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Return the mean with its interval. One dialogue says nothing about others, so its mean has no interval."""
+    estimate = estimate_mean(points)
+    if len(points) < 2:
+        return {"score": estimate.value, "low": None, "high": None}
+    return {"score": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def _format_score(run: Run, row: Mapping[str, Any]) -> str:
     return format_number(row["score"], run.benchmark.presentation.digits)
 
 
-def _estimate(values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    found = estimate_mean(values)
-    return {"score": found.value, "low": found.low, "high": found.high}
-
-
-def _by_turn(runs: Mapping[str, Run]) -> list[Plot]:
-    first = next(iter(runs.values()))
-    made: list[Plot] = []
+def _by_turn(runs: Runs) -> list[Plot]:
+    """Return one plot of all metrics for one run; one plot per metric for several."""
+    first = _first(runs)
     if len(runs) == 1:
-        rows = [row for metric in first.benchmark.metrics for row in _turns(first, metric, metric)]
-        sets = {"": rows}
-    else:
-        sets = {
-            metric: [row for name, run in list(runs.items())[:MAX_SERIES] for row in _turns(run, metric, name)]
-            for metric in first.benchmark.metrics
-        }
-    for metric, rows in sets.items():
-        if len({row["turn"] for row in rows}) > 1:
-            title = "Score by turn" + (f": {metric}" if metric else "")
-            chart = plots.line_chart(
-                rows, x="turn", y="score", series="series", title=title, top=first.benchmark.presentation.max_score
-            )
-            told = f"{title}. " + "; ".join(
-                f"{row['series']}, turn {row['turn']}: {_figure(first, row)}" for row in rows
-            )
-            made.append(Plot("by-turn" + (f"-{metric}" if metric else ""), title, chart, told))
-    return made
+        rows: Rows = []
+        for metric in first.benchmark.metrics:
+            rows += _turn_rows(first, metric, metric)
+        return _turn_plot(first, rows, "by-turn", "Score by turn")
+    built: list[Plot] = []
+    for metric in first.benchmark.metrics:
+        rows = []
+        for title, run in _shown_runs(runs):
+            rows += _turn_rows(run, metric, title)
+        built += _turn_plot(first, rows, f"by-turn-{metric}", f"Score by turn: {metric}")
+    return built
 
 
-def _turns(run: Run, metric: str, series: str) -> list[dict[str, Any]]:
-    numbers = sorted({verdict.turn for verdict in run.verdicts})
-    found = {number: _values(run, lambda v, n=number: v.metric == metric and v.turn == n) for number in numbers}
-    return [{"series": series, "turn": number + 1, **_estimate(values)} for number, values in found.items() if values]
+def _turn_plot(run: Run, rows: Rows, name: str, title: str) -> list[Plot]:
+    if len({row["turn"] for row in rows}) < 2:
+        return []
+    top = run.benchmark.presentation.max_score
+    chart = plots.line_chart(rows, x="turn", y="score", series="series", title=title, top=top)
+    lines = (f"{row['series']}, turn {row['turn']}: {_format_score(run, row)}" for row in rows)
+    return [Plot(name, title, chart, _describe(title, lines))]
 
 
-def _by_axis(runs: Mapping[str, Run]) -> list[Plot]:
-    """Each metric in each group of the benchmark's coarsest axis."""
-    first = next(iter(runs.values()))
+def _turn_rows(run: Run, metric: str, series: str) -> Rows:
+    rows: Rows = []
+    for turn in sorted({verdict.turn for verdict in run.verdicts}):
+        points = _cluster_points(run, lambda verdict, turn=turn: verdict.metric == metric and verdict.turn == turn)
+        if points:
+            rows.append({"series": series, "turn": turn + 1, **_estimate(points)})
+    return rows
+
+
+def _all_groups(runs: Runs) -> dict[str, Mapping[str, str]]:
+    groups: dict[str, Mapping[str, str]] = {}
+    for run in runs.values():
+        groups.update(run.groups)
+    return groups
+
+
+def _group_names(groups: SampleGroups, axis: str) -> list[str]:
+    return list(dict.fromkeys(of_sample[axis] for of_sample in groups.values() if of_sample.get(axis)))
+
+
+def _by_axis(runs: Runs) -> list[Plot]:
+    """Return each metric in each group of the benchmark's first axis."""
+    first = _first(runs)
     if not first.benchmark.axes:
         return []
     axis = first.benchmark.axes[0]
-    several = len(runs) > 1
-    groups = {sample: found for run in runs.values() for sample, found in run.groups.items()}
-    values_of_axis = list(dict.fromkeys(found[axis] for found in groups.values() if axis in found))
-    made: list[Plot] = []
-    for metric in first.benchmark.metrics if several else [""]:
-        rows: list[dict[str, Any]] = []
-        for name, run in list(runs.items())[:MAX_SERIES]:
-            for one in [metric] if several else first.benchmark.metrics:
-                for group in values_of_axis:
-                    values = _values(run, lambda v, m=one, g=group: v.metric == m and groups[v.sample].get(axis) == g)
-                    if values:
-                        rows.append({axis: group, "series": name if several else one, **_estimate(values)})
-        if rows:
-            if several:
-                title = f"By {axis}: {metric}"
-            else:
-                title = f"By {axis} and metric"
-            chart = plots.grouped_bar_chart(
-                rows, x=axis, y="score", series="series", title=title, top=first.benchmark.presentation.max_score
-            )
-            told = f"{title}. " + "; ".join(f"{row[axis]}, {row['series']}: {_figure(first, row)}" for row in rows)
-            made.append(Plot(f"by-{axis}{'-' + metric if metric else ''}", title, chart, told))
-    return made
+    groups = _all_groups(runs)
+    if len(runs) == 1:
+        rows: Rows = []
+        for metric in first.benchmark.metrics:
+            rows += _axis_rows(first, groups, axis, metric, metric)
+        return _axis_plot(first, rows, axis, f"by-{axis}", f"By {axis} and metric")
+    built: list[Plot] = []
+    for metric in first.benchmark.metrics:
+        rows = []
+        for title, run in _shown_runs(runs):
+            rows += _axis_rows(run, groups, axis, metric, title)
+        built += _axis_plot(first, rows, axis, f"by-{axis}-{metric}", f"By {axis}: {metric}")
+    return built
 
 
-def _by_finer_axis(runs: Mapping[str, Run]) -> list[Plot]:
-    """The main number in each group of the second axis, where there are enough of them for a shape."""
-    first = next(iter(runs.values()))
+def _axis_rows(run: Run, groups: SampleGroups, axis: str, metric: str, series: str) -> Rows:
+    rows: Rows = []
+    for group in _group_names(groups, axis):
+
+        def includes(verdict: Verdict, group: str = group) -> bool:
+            return verdict.metric == metric and groups[verdict.sample].get(axis) == group
+
+        points = _cluster_points(run, includes)
+        if points:
+            rows.append({axis: group, "series": series, **_estimate(points)})
+    return rows
+
+
+def _axis_plot(run: Run, rows: Rows, axis: str, name: str, title: str) -> list[Plot]:
+    if not rows:
+        return []
+    top = run.benchmark.presentation.max_score
+    chart = plots.grouped_bar_chart(rows, x=axis, y="score", series="series", title=title, top=top)
+    lines = (f"{row[axis]}, {row['series']}: {_format_score(run, row)}" for row in rows)
+    return [Plot(name, title, chart, _describe(title, lines))]
+
+
+def _by_second_axis(runs: Runs) -> list[Plot]:
+    """Return the headline score in each group of the second axis, if there are enough groups for a radar chart."""
+    first = _first(runs)
     if len(first.benchmark.axes) < 2:
         return []
     axis = first.benchmark.axes[1]
-    groups = {sample: found for run in runs.values() for sample, found in run.groups.items()}
-    values = list(dict.fromkeys(found[axis] for found in groups.values() if found.get(axis)))
-    if len(values) < 3:
+    groups = _all_groups(runs)
+    names = _group_names(groups, axis)
+    if len(names) < MIN_RADAR_AXES:
         return []
-    rows: list[dict[str, Any]] = []
-    for name, run in list(runs.items())[:MAX_SERIES]:
-        for value in values:
-            found = headline_share(
-                run.benchmark, [v for v in run.verdicts if groups[v.sample].get(axis) == value], groups
-            )
-            if found is not None:
-                rows.append({axis: value, "run": name, "score": to_points(run.benchmark, found)})
-    title = f"Main number by {axis}"
-    told = f"{title}. " + "; ".join(f"{row[axis]}, {row['run']}: {_figure(first, row)}" for row in rows)
-    chart = plots.radar_chart(
-        rows, axis=axis, y="score", series="run", title=title, top=first.benchmark.presentation.max_score
-    )
-    return [Plot(f"by-{axis}", title, chart, told)]
+    rows: Rows = []
+    for title, run in _shown_runs(runs):
+        for group in names:
+            verdicts = [verdict for verdict in run.verdicts if groups[verdict.sample].get(axis) == group]
+            share = headline_share(run.benchmark, verdicts, groups)
+            if share is not None:
+                rows.append({axis: group, "run": title, "score": to_points(run.benchmark, share)})
+    title = f"Headline score by {axis}"
+    top = first.benchmark.presentation.max_score
+    chart = plots.radar_chart(rows, axis=axis, y="score", series="run", title=title, top=top)
+    lines = (f"{row[axis]}, {row['run']}: {_format_score(first, row)}" for row in rows)
+    return [Plot(f"by-{axis}", title, chart, _describe(title, lines))]
 
 
-def _spread(runs: Mapping[str, Run]) -> list[Plot]:
-    """How dialogues come out by the main number, and by each metric that the benchmark wants drawn."""
-    first = next(iter(runs.values()))
-    made = [_spread_of(runs, "", "How dialogues come out (main number)", "dialogues")]
-    metrics = first.benchmark.presentation.distribution_metrics
-    return made + [_spread_of(runs, metric, f"How {metric} is distributed", f"spread-{metric}") for metric in metrics]
+def _distributions(runs: Runs) -> list[Plot]:
+    """Return how the headline scores of dialogues are distributed, and each metric that the benchmark names for it."""
+    headline = _distribution(runs, "", "Distribution of dialogues by headline score", "dialogues")
+    metrics = _first(runs).benchmark.presentation.distribution_metrics
+    return [headline, *(_distribution(runs, name, f"Distribution of {name}", f"spread-{name}") for name in metrics)]
 
 
-def _spread_of(runs: Mapping[str, Run], metric: str, title: str, name: str) -> Plot:
-    rows: list[dict[str, Any]] = []
-    for label, run in list(runs.items())[:MAX_SERIES]:
-        verdicts: dict[str, list[Verdict]] = {}
-        for verdict in run.verdicts:
-            if not metric or verdict.metric == metric:
-                verdicts.setdefault(verdict.sample, []).append(verdict)
-        found = [
-            _mean(some) if metric else headline_share(run.benchmark, some, run.groups) for some in verdicts.values()
-        ]
-        places = [min(BINS - 1, int(round(BINS * one, 6))) for one in found if one is not None]
-        for at in range(BINS):
-            low, high = (f"{run.benchmark.presentation.max_score * edge / BINS:g}" for edge in (at, at + 1))
-            rows.append({"score of a dialogue": f"{low}-{high}", "dialogues": places.count(at), "run": label})
-    told = f"{title}. " + "; ".join(
-        f"{row['run']}, {row['score of a dialogue']}: {row['dialogues']}" for row in rows if row["dialogues"]
-    )
-    return Plot(
-        name, title, plots.histogram(rows, x="score of a dialogue", y="dialogues", series="run", title=title), told
-    )
+def _distribution(runs: Runs, metric: str, title: str, name: str) -> Plot:
+    rows: Rows = []
+    for label, run in _shown_runs(runs):
+        bins = [_bin_of(share) for share in _dialogue_shares(run, metric)]
+        full = run.benchmark.presentation.max_score
+        for number in range(BINS):
+            interval = f"{full * number / BINS:g}-{full * (number + 1) / BINS:g}"
+            rows.append({BIN: interval, "dialogues": bins.count(number), "run": label})
+    chart = plots.histogram(rows, x=BIN, y="dialogues", series="run", title=title)
+    lines = (f"{row['run']}, {row[BIN]}: {row['dialogues']}" for row in rows if row["dialogues"])
+    return Plot(name, title, chart, _describe(title, lines))
+
+
+def _bin_of(share: float) -> int:
+    return min(BINS - 1, int(round(BINS * share, 6)))
+
+
+def _dialogue_shares(run: Run, metric: str) -> list[float]:
+    """Return each dialogue's mean of a metric, or its headline score without one. Unscored dialogues are left out."""
+    by_sample: dict[str, list[Verdict]] = {}
+    for verdict in run.verdicts:
+        if not metric or verdict.metric == metric:
+            by_sample.setdefault(verdict.sample, []).append(verdict)
+    shares: list[float] = []
+    for verdicts in by_sample.values():
+        if metric:
+            share = _mean(verdicts)
+        else:
+            share = headline_share(run.benchmark, verdicts, run.groups)
+        if share is not None:
+            shares.append(share)
+    return shares
 
 
 def _mean(verdicts: Sequence[Verdict]) -> float | None:
-    values = [one.value for one in verdicts if one.value is not None]
-    if values:
-        return sum(values) / len(values)
-    return None
+    values = [verdict.value for verdict in verdicts if verdict.value is not None]
+    if not values:
+        return None
+    return sum(values) / len(values)
 
 
 def strategy_label(strategy: str) -> dict[str, str]:
-    """A strategy's family, and what tells it from the others of its family."""
+    """Return a strategy's family, and the number that tells it from others of its family."""
     kind, _, number = strategy.partition(":")
     return {"family": FAMILIES.get(kind, kind), "label": number}
 
 
-def _against_calls(runs: Mapping[str, Run]) -> Plot | None:
-    """Where runs differ in their strategy: what more calls buy."""
+def _against_calls(runs: Runs) -> list[Plot]:
+    """Return the score against model calls per turn, where runs differ in their strategy."""
     if len({run.record.manifest.strategy for run in runs.values()}) < 2:
-        return None
-    rows: list[dict[str, Any]] = []
-    alike = titles_without_setting([run.title_input for run in runs.values()], "strategy")
-    for run, alone in zip(runs.values(), alike, strict=True):
-        values = _values(run, lambda _: True)
-        if values and run.turns:
-            calls = sum(max(1, len(turn.reply.keys)) for turn in run.turns) / len(run.turns)
-            told = strategy_label(run.record.manifest.strategy)
-            if len(set(alike)) == 1:
-                family = told["family"]
-            else:
-                family = f"{alone}: {told['family']}"
-            rows.append({"calls a turn": calls, "family": family, "label": told["label"], **_estimate(values)})
-    drawn = list(dict.fromkeys(row["family"] for row in rows))
-    title = "Score against calls" + (
-        f" (the first {MAX_SERIES} of {len(drawn)} series)" if len(drawn) > MAX_SERIES else ""
-    )
-    rows = [row for row in rows if row["family"] in drawn[:MAX_SERIES]]
-    first = next(iter(runs.values()))
-    told = f"{title}. " + "; ".join(
-        f"{row['family']} {row['label']}: {_figure(first, row)} at {row['calls a turn']:.1f}" for row in rows
-    )
-    return Plot(
-        "against-calls",
-        title,
-        plots.cost_chart(rows, x="calls a turn", y="score", series="family", label="label", title=title),
-        told,
-    )
+        return []
+    rows: Rows = []
+    models = titles_without_setting([run.title_input for run in runs.values()], "strategy")
+    for run, model in zip(runs.values(), models, strict=True):
+        points = _cluster_points(run, lambda _: True)
+        if not points or not run.turns:
+            continue
+        label = strategy_label(run.record.manifest.strategy)
+        if len(set(models)) > 1:
+            label["family"] = f"{model}: {label['family']}"
+        calls = sum(max(1, len(turn.reply.keys)) for turn in run.turns) / len(run.turns)
+        rows.append({CALLS: calls, **label, **_estimate(points)})
+    if not rows:
+        return []
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    title = "Score against calls"
+    if len(families) > MAX_SERIES:
+        title += f" (the first {MAX_SERIES} of {len(families)} series)"
+    rows = [row for row in rows if row["family"] in families[:MAX_SERIES]]
+    chart = plots.cost_chart(rows, x=CALLS, y="score", series="family", label="label", title=title)
+    first = _first(runs)
+    lines = (f"{row['family']} {row['label']}: {_format_score(first, row)} at {row[CALLS]:.1f}" for row in rows)
+    return [Plot("against-calls", title, chart, _describe(title, lines))]

@@ -1,8 +1,8 @@
-"""Two runs on the same dialogues: the main number, each metric, and each metric in each group of the benchmark's first
-axis, as differences of paired verdicts.
+"""Two runs on the same dialogues: paired differences of the headline score, of each metric, and of each metric in each
+group of the benchmark's first axis.
 
-Only items that both runs have scored are paired; what one of them lacks is counted and told. Values are on the scale of
-the benchmark's paper: `full` is full marks, and `digits` are its decimals."""
+Only verdicts that both runs have scored are paired; the others are counted and left out. Values are on the scale of the
+benchmark's paper."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,165 +10,200 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.errors import UserError
-from weft.results.run import Run, headline_terms
+from weft.results.run import Run, headline_terms, sum_values
 from weft.stats.paired import Difference, compare_paired, holm_adjust
 from weft.types import Verdict
 
+HEADLINE = "headline score"
+PERCENT = 100.0  # statistics are computed in percent, then scaled to the paper's full marks
 Terms = Sequence[tuple[float, Sequence[Verdict]]]
 VerdictKey = tuple[str, int, str]  # sample, turn, metric
+Pairs = Mapping[VerdictKey, tuple[float, float]]  # percents of the first and of the second run
 
 
 class ComparisonRow(Struct, frozen=True):
-    name: str
-    first: float
-    second: float
-    difference: Difference
+    """The comparison of one number."""
+
+    name: str  # `headline score`, a metric, or a metric and a group
+    first: float  # score of the first run
+    second: float  # score of the second run
+    difference: Difference  # first minus second
     corrected_p: float  # p after Holm over all rows
 
 
 class Gap(Struct, frozen=True):
-    """A dialogue, and how the two runs did in it."""
+    """A dialogue in which two runs differ."""
 
-    sample: str
-    first: float
-    second: float
+    sample: str  # id of the sample
+    first: float  # headline score of the first run
+    second: float  # headline score of the second run
 
 
 class Comparison(Struct, frozen=True):
-    names: tuple[str, str]
-    rows: list[ComparisonRow]
-    gaps: list[Gap]
-    unpaired: int
-    notes: list[str]
-    max_score: float = 1.0
-    digits: int = 3
+    """Two runs compared."""
+
+    names: tuple[str, str]  # titles of the runs
+    rows: list[ComparisonRow]  # the headline score first
+    gaps: list[Gap]  # the dialogues that differ most, the widest gap first
+    unpaired: int  # verdicts that only one run has scored
+    notes: list[str]  # what differs besides the model
+    max_score: float = 1.0  # full marks on the paper's scale
+    digits: int = 3  # decimals of a number that is shown
 
 
-def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | None = None) -> Comparison:
+def compare(first: Run, second: Run, max_gaps: int = 10, names: tuple[str, str] | None = None) -> Comparison:
+    """Compare two runs of one benchmark. Raises UserError if they have no scored turn in common."""
+    _check_comparable(first, second)
+    scored = _scored_verdicts(first)
+    others = _scored_verdicts(second)
+    common = [key for key in scored if key in others]
+    if not common:
+        raise UserError(f"{first.id} and {second.id} have no scored turn in common")
+    pairs = {key: (_mean_percent(scored[key]), _mean_percent(others[key])) for key in common}
+    verdicts = [scored[key][0] for key in common]
+    presentation = first.benchmark.presentation
+    scale = presentation.max_score / PERCENT
+    gaps = [
+        replace(gap, first=scale * gap.first, second=scale * gap.second) for gap in _find_gaps(first, verdicts, pairs)
+    ]
+    all_keys = {_key_of(verdict) for verdict in [*first.verdicts, *second.verdicts]}
+    return Comparison(
+        names=names or (first.name, second.name),
+        rows=_build_rows(first, verdicts, pairs, scale),
+        gaps=gaps[:max_gaps],
+        unpaired=len(all_keys) - len(common),
+        notes=_describe_differences(first, second),
+        max_score=presentation.max_score,
+        digits=presentation.digits,
+    )
+
+
+def _check_comparable(first: Run, second: Run) -> None:
     if first.benchmark.name != second.benchmark.name:
         raise UserError(f"{first.id} and {second.id} are runs of different benchmarks")
     if first.id == second.id:
-        raise UserError(f"{first.id} is given twice")
+        raise UserError(f"{first.id} is named twice; name two runs")
     if first.benchmark.presentation.pairwise:
         raise UserError(
-            f"{first.id} and {second.id} are of battles, which do not compare so; `weft arena agree {first.id} {second.id}` does"
+            f"{first.id} and {second.id} are battles, whose verdicts cannot be paired; "
+            f"use `weft arena agree {first.id} {second.id}`"
         )
-    ours, theirs = (_scored(run) for run in (first, second))
-    common = [item for item in ours if item in theirs]
-    if not common:
-        raise UserError(f"{first.id} and {second.id} have no scored turn in common")
-    values = {item: (100 * _value(ours[item]), 100 * _value(theirs[item])) for item in common}
-    verdicts = [ours[item][0] for item in common]
-    groups = first.groups
-    if first.benchmark.axes:
-        axis = first.benchmark.axes[0]
-    else:
-        axis = ""
-    wanted: list[tuple[str, Terms]] = [("main number", headline_terms(first.benchmark, verdicts, groups))]
-    for metric in first.benchmark.metrics:
-        mine = [verdict for verdict in verdicts if verdict.metric == metric]
-        wanted.append((metric, [(1.0, mine)]))
-        parts = sorted({groups[verdict.sample].get(axis, "") for verdict in mine} - {""})
-        wanted += [
-            (f"{metric}, {name}", [(1.0, [v for v in mine if groups[v.sample].get(axis) == name])]) for name in parts
-        ]
-    of = {sample: first.benchmark.cluster_of(sample, some) for sample, some in groups.items()}
-    found = [(what, terms, _difference(terms, values, of)) for what, terms in wanted]
-    kept = [(what, terms, one) for what, terms, one in found if one is not None]
-    corrected = holm_adjust([one.p for _, _, one in kept])
-    full = first.benchmark.presentation.max_score
-    digits = first.benchmark.presentation.digits
-    rows = [
-        ComparisonRow(
-            what,
-            full / 100 * _mean(terms, values, 0),
-            full / 100 * _mean(terms, values, 1),
-            _scaled(one, full / 100),
-            p,
-        )
-        for (what, terms, one), p in zip(kept, corrected, strict=True)
-    ]
-    gaps = [
-        Gap(gap.sample, full / 100 * gap.first, full / 100 * gap.second)
-        for gap in _gaps(first, verdicts, values)[:most]
-    ]
-    unpaired = len({_item(v) for run in (first, second) for v in run.verdicts}) - len(common)
-    return Comparison(names or (first.name, second.name), rows, gaps, unpaired, _notes(first, second), full, digits)
 
 
-def _scored(run: Run) -> dict[VerdictKey, list[Verdict]]:
-    """What is scored; of runs that are taken together over their seeds, several verdicts of one item."""
-    made: dict[VerdictKey, list[Verdict]] = {}
+def _build_rows(run: Run, verdicts: Sequence[Verdict], pairs: Pairs, scale: float) -> list[ComparisonRow]:
+    clusters = {sample: run.benchmark.cluster_of(sample, groups) for sample, groups in run.groups.items()}
+    rows: list[ComparisonRow] = []
+    for name, terms in _compared_numbers(run, verdicts):
+        difference = _paired_difference(terms, pairs, clusters)
+        if difference is not None:
+            first = scale * _weighted_mean(terms, pairs, 0)
+            second = scale * _weighted_mean(terms, pairs, 1)
+            rows.append(ComparisonRow(name, first, second, difference, difference.p))
+    corrected = holm_adjust([row.difference.p for row in rows])
+    for index, p in enumerate(corrected):
+        row = rows[index]
+        rows[index] = replace(row, difference=_scale_difference(row.difference, scale), corrected_p=p)
+    return rows
+
+
+def _compared_numbers(run: Run, verdicts: Sequence[Verdict]) -> list[tuple[str, Terms]]:
+    """Return the numbers to compare, each with its name and its weighted means."""
+    numbers: list[tuple[str, Terms]] = [(HEADLINE, headline_terms(run.benchmark, verdicts, run.groups))]
+    axis = run.benchmark.axes[0] if run.benchmark.axes else ""
+    for metric in run.benchmark.metrics:
+        by_group: dict[str, list[Verdict]] = {}
+        of_metric = [verdict for verdict in verdicts if verdict.metric == metric]
+        for verdict in of_metric:
+            group = run.groups[verdict.sample].get(axis, "")
+            by_group.setdefault(group, []).append(verdict)
+        by_group.pop("", None)
+        numbers.append((metric, [(1.0, of_metric)]))
+        numbers += [(f"{metric}, {group}", [(1.0, by_group[group])]) for group in sorted(by_group)]
+    return numbers
+
+
+def _scored_verdicts(run: Run) -> dict[VerdictKey, list[Verdict]]:
+    """Return the scored verdicts by key. A pooled run has one per seed."""
+    by_key: dict[VerdictKey, list[Verdict]] = {}
     for verdict in run.verdicts:
         if verdict.value is not None:
-            made.setdefault(_item(verdict), []).append(verdict)
-    return made
+            by_key.setdefault(_key_of(verdict), []).append(verdict)
+    return by_key
 
 
-def _value(verdicts: Sequence[Verdict]) -> float:
-    return sum(verdict.value or 0.0 for verdict in verdicts) / len(verdicts)
+def _mean_percent(verdicts: Sequence[Verdict]) -> float:
+    return PERCENT * (sum_values(verdicts) / len(verdicts))
 
 
-def _item(verdict: Verdict) -> VerdictKey:
+def _key_of(verdict: Verdict) -> VerdictKey:
     return verdict.sample, verdict.turn, verdict.metric
 
 
-def _difference(
-    terms: Terms, values: Mapping[VerdictKey, tuple[float, float]], of: Mapping[str, str]
-) -> Difference | None:
-    """`of`: what each sample belongs to."""
-    made: list[tuple[float, dict[str, list[float]]]] = []
+def _paired_difference(terms: Terms, pairs: Pairs, clusters: Mapping[str, str]) -> Difference | None:
+    """Return the difference of two weighted means, with dialogues resampled by their clusters."""
+    weighted: list[tuple[float, dict[str, list[float]]]] = []
     for weight, verdicts in terms:
-        clusters: dict[str, list[float]] = {}
+        differences: dict[str, list[float]] = {}
         for verdict in verdicts:
-            a, b = values[_item(verdict)]
-            clusters.setdefault(of[verdict.sample], []).append(a - b)
-        made.append((weight, clusters))
-    return compare_paired(made)
+            first, second = pairs[_key_of(verdict)]
+            differences.setdefault(clusters[verdict.sample], []).append(first - second)
+        weighted.append((weight, differences))
+    return compare_paired(weighted)
 
 
-def _scaled(one: Difference, by: float) -> Difference:
-    low, high = (None if bound is None else by * bound for bound in (one.low, one.high))
-    return replace(one, value=by * one.value, low=low, high=high)
+def _scale_difference(difference: Difference, scale: float) -> Difference:
+    low = difference.low
+    high = difference.high
+    if low is not None:
+        low *= scale
+    if high is not None:
+        high *= scale
+    return replace(difference, value=scale * difference.value, low=low, high=high)
 
 
-def _mean(terms: Terms, values: Mapping[VerdictKey, tuple[float, float]], side: int) -> float:
-    return sum(weight * sum(values[_item(v)][side] for v in verdicts) / len(verdicts) for weight, verdicts in terms)
+def _weighted_mean(terms: Terms, pairs: Pairs, side: int) -> float:
+    means: list[float] = []
+    for weight, verdicts in terms:
+        means.append(weight * sum(pairs[_key_of(verdict)][side] for verdict in verdicts) / len(verdicts))
+    return sum(means)
 
 
-def _gaps(run: Run, verdicts: Sequence[Verdict], values: Mapping[VerdictKey, tuple[float, float]]) -> list[Gap]:
-    """Dialogues by their main number, the widest gap first."""
+def _find_gaps(run: Run, verdicts: Sequence[Verdict], pairs: Pairs) -> list[Gap]:
+    """Return the dialogues whose headline scores differ, the widest gap first."""
     by_sample: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_sample.setdefault(verdict.sample, []).append(verdict)
     gaps: list[Gap] = []
-    for sample, some in by_sample.items():
-        terms = headline_terms(run.benchmark, some, run.groups)
-        if terms:
-            gaps.append(Gap(sample, _mean(terms, values, 0), _mean(terms, values, 1)))
-    return sorted((gap for gap in gaps if gap.first != gap.second), key=lambda gap: -abs(gap.first - gap.second))
+    for sample, members in by_sample.items():
+        terms = headline_terms(run.benchmark, members, run.groups)
+        if not terms:
+            continue
+        first = _weighted_mean(terms, pairs, 0)
+        second = _weighted_mean(terms, pairs, 1)
+        if first != second:
+            gaps.append(Gap(sample, first, second))
+    return sorted(gaps, key=lambda gap: -abs(gap.first - gap.second))
 
 
-def _option(value: object) -> object:
-    if value == "":
-        return "none"
-    return value
-
-
-def _notes(first: Run, second: Run) -> list[str]:
-    """What differs besides the model, and so may be what makes the difference."""
+def _describe_differences(first: Run, second: Run) -> list[str]:
+    """Return what differs between two runs besides the model: it may explain the difference of their scores."""
     a = first.record.manifest
     b = second.record.manifest
-    same = {
+    is_same = {
         "judges": a.judge == b.judge,
         "prompts": a.prompts == b.prompts,
         "versions of weft": a.weft == b.weft,
         "numbers of judgements": a.judge_repeats == b.judge_repeats,
         "datasets": a.dataset.digest == b.dataset.digest,
     }
-    differing = [name for name, alike in same.items() if not alike]
-    ours = a.options
-    theirs = b.options
-    apart = [name for name in ours if name in theirs and ours[name] != theirs[name]]
-    differing += [f"{name} ({_option(ours[name])}, {_option(theirs[name])})" for name in apart]
+    differing = [name for name, same in is_same.items() if not same]
+    for name, value in a.options.items():
+        if name in b.options and b.options[name] != value:
+            differing.append(f"{name} ({_format_option(value)}, {_format_option(b.options[name])})")
     return [f"the runs have different {name}" for name in differing]
+
+
+def _format_option(value: object) -> object:
+    if value == "":
+        return "none"
+    return value

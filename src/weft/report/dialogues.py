@@ -1,8 +1,8 @@
-"""One dialogue as a page: what was asked, what each run's model saw and answered, every verdict with its reason and the
-judge's own words.
+"""One dialogue as a page: each prompt, what each run's model saw and answered, every verdict with its reason and the
+raw judge output.
 
-Runs stand side by side, the dataset's true reply in a column of its own. Plans, reviews and candidates of a strategy
-are calls behind a reply, and are shown with it; thoughts are folded, for they are no part of the answer."""
+Runs stand side by side, with the dataset's reference reply in a column of its own. Calls of a strategy (plans, reviews,
+candidates) are shown with the reply that they led to. Thoughts are folded, since they are not part of the answer."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,363 +13,364 @@ from msgspec import Struct
 
 from weft.benchmarks.base import Benchmark, read_score_range
 from weft.report.gallery import Gallery
+from weft.report.glossary import explain_name
 from weft.report.html import Html, build_page, inline_text, join, tag, text_block
 from weft.report.scale import format_share
-from weft.results.run import read_dataset_turn, read_messages
+from weft.results.run import DatasetTurn, read_dataset_turn, read_messages
 from weft.store.journal import CallRecord, TurnRecord
 from weft.types import Image, Message, Part, Reply, Thought, Verdict
 from weft.untrusted import dict_or_empty
 
-TINY = 128  # pictures up to this side are enlarged without blur
+TINY = 128  # pixels: images up to this side are enlarged without blur
+ADAPTATIONS = {"list": "images first, then the text", "strip": "all images in one strip", "none": "without images"}
+VERDICT_SOURCES = {"rule": " by rule", "failure": " model failure", "person": " by an annotator"}
+MODALITIES = {"text": "text", "image": "image"}
+Calls = Mapping[str, CallRecord]  # by cache key
 
 
 class RunDialogue(Struct, frozen=True):
-    """What one run made of one dialogue."""
+    """What one run has of one dialogue."""
 
-    run: str
-    turns: Mapping[int, TurnRecord]
-    verdicts: Mapping[int, Sequence[Verdict]]
-    adaptation: str = ""  # how what was to be seen was reshaped for the model
+    run: str  # title
+    turns: Mapping[int, TurnRecord]  # by number
+    verdicts: Mapping[int, Sequence[Verdict]]  # by number of the turn
+    adaptation: str = ""  # how messages were adapted to the model
 
 
 def describe_adaptation(takes: Mapping[str, Any]) -> str:
-    """A model's fit in words; nothing for one that takes everything as it is."""
-    shapes = {"list": "pictures first, then the text", "strip": "all pictures in one strip", "none": "without pictures"}
-    told = [shapes[takes["images"]]] if takes.get("images") in shapes else []
-    told += (
-        ["its own pictures in the user's messages"]
-        if takes.get("own_images") == "user" and takes.get("images") == "interleaved"
-        else []
-    )
-    most = takes.get("most")
-    told += (
-        [f"beyond {most} pictures the first in one row" if most > 1 else "several pictures in one row"] if most else []
-    )
-    told += [f"when it draws: {shapes[takes['drawing']]}"] if takes.get("drawing") in shapes else []
-    told += [f"pictures at most {takes['max_side']} pixels"] if takes.get("max_side") else []
-    return ", ".join(told)
+    """Return how messages are adapted to a model's inputs; an empty text for a model that accepts everything."""
+    texts: list[str] = []
+    images = takes.get("images")
+    if images in ADAPTATIONS:
+        texts.append(ADAPTATIONS[images])
+    if takes.get("own_images") == "user" and images == "interleaved":
+        texts.append("its own images in user messages")
+    max_images = takes.get("most")
+    if max_images == 1:
+        texts.append("several images in one row")
+    elif max_images:
+        texts.append(f"beyond {max_images} images, the first ones in one row")
+    if takes.get("drawing") in ADAPTATIONS:
+        texts.append(f"for image output: {ADAPTATIONS[takes['drawing']]}")
+    if takes.get("max_side"):
+        texts.append(f"images at most {takes['max_side']} pixels")
+    return ", ".join(texts)
 
 
 class DialogueWriter:
+    """Builds the markup of dialogues of one benchmark."""
+
     def __init__(self, gallery: Gallery, benchmark: Benchmark) -> None:
         self._gallery = gallery
         self._benchmark = benchmark
-        self._order = {metric: at for at, metric in enumerate(benchmark.metrics)}
+        self._metric_order = {metric: index for index, metric in enumerate(benchmark.metrics)}
 
-    def body(self, sample: str, sides: Sequence[RunDialogue], calls: Mapping[str, CallRecord]) -> Html:
-        if sides:
-            first = next(iter(sides[0].turns.values()), None)
-        else:
-            first = None
-        groups = " · ".join(f"{key} {value}" for key, value in (first.groups if first else {}).items())
-        numbers = sorted({number for side in sides for number in side.turns})
-        return join(
-            tag("h1", inline_text(sample)),
-            tag("p", inline_text(groups), class_="soft"),
-            [self._turn(number, sides, calls) for number in numbers],
-        )
+    def body(self, sample: str, dialogues: Sequence[RunDialogue], calls: Calls) -> Html:
+        """Return the content of a dialogue's page. `dialogues`: those of each run; `calls`: those that it shows."""
+        numbers: set[int] = set()
+        for dialogue in dialogues:
+            numbers.update(dialogue.turns)
+        groups = ""
+        if dialogues and dialogues[0].turns:
+            first = next(iter(dialogues[0].turns.values()))
+            groups = " · ".join(f"{axis} {group}" for axis, group in first.groups.items())
+        turns = [self._render_turn(number, dialogues, calls) for number in sorted(numbers)]
+        return join(tag("h1", inline_text(sample)), tag("p", inline_text(groups), class_="soft"), turns)
 
-    def _turn(self, number: int, sides: Sequence[RunDialogue], calls: Mapping[str, CallRecord]) -> Html:
-        any_turn = next(side.turns[number] for side in sides if number in side.turns)
-        facts = read_dataset_turn(any_turn)
+    def _render_turn(self, number: int, dialogues: Sequence[RunDialogue], calls: Calls) -> Html:
+        turn = next(dialogue.turns[number] for dialogue in dialogues if number in dialogue.turns)
+        dataset_turn = read_dataset_turn(turn)
         presentation = self._benchmark.presentation
-        rivals = presentation.side_by_side(facts.gold) if facts.gold else []
-        turn_names = presentation.turn_names
-        columns = [
-            tag("div", tag("h3", inline_text(title)), self.parts(parts), class_="column") for title, parts in rivals
-        ]
-        if not rivals:
-            columns = [self._side(side, number, calls, several=len(sides) > 1) for side in sides]
-        if facts.reference:
-            columns.append(tag("div", tag("h3", "the true reply"), self.parts(facts.reference), class_="column truth"))
+        several = len(dialogues) > 1
+        rivals: list[tuple[str, tuple[Part, ...]]] = []
+        if dataset_turn.gold:
+            rivals = presentation.side_by_side(dataset_turn.gold)
+        if rivals:
+            judged = [self._render_judged(dialogue, number, calls, several=several) for dialogue in dialogues]
+            columns = [self._render_column(title, parts) for title, parts in rivals]
+        else:
+            judged = None
+            columns = [self._render_run(dialogue, number, calls, several=several) for dialogue in dialogues]
+        if dataset_turn.reference:
+            columns.append(self._render_column("reference", dataset_turn.reference))
+        if number < len(presentation.turn_names):
+            title: Any = inline_text(presentation.turn_names[number])
+        else:
+            title = f"Turn {number + 1}"
         return tag(
             "section",
-            tag(
-                "h2",
-                inline_text(turn_names[number]) if number < len(turn_names) else f"Turn {number + 1}",
-                tag("span", f" · {any_turn.modality}", class_="soft"),
-            ),
-            tag("div", self.parts(facts.prompt), self._due(facts.gold) if not rivals else None, class_="asked"),
-            [self._judged(side, number, calls, several=len(sides) > 1) for side in sides] if rivals else None,
+            tag("h2", title, tag("span", f" · {turn.modality}", class_="soft")),
+            self._render_prompt(dataset_turn, with_gold=not rivals),
+            judged,
             tag("div", columns, class_="columns"),
             class_="turn",
             id=f"turn-{number + 1}",
         )
 
-    def _due(self, gold: Any) -> Html | None:
-        if not gold:
-            return None
-        listed = self._benchmark.presentation.describe_gold(gold)
-        if listed:
-            lines = tag("ol", [tag("li", inline_text(one)) for one in listed])
-            return tag("div", tag("span", "what is due", class_="soft small"), lines, class_="due small")
-        return tag("details", tag("summary", "what is due"), _nested(gold), class_="due small")
+    def _render_column(self, title: str, parts: Sequence[Part]) -> Html:
+        return tag("div", tag("h3", inline_text(title)), self.parts(parts), class_="column")
 
-    def _side(self, side: RunDialogue, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
-        turn = side.turns.get(number)
-        if several:
-            title = tag("h3", inline_text(side.run))
-        else:
-            title = None
+    def _render_prompt(self, turn: DatasetTurn, *, with_gold: bool) -> Html:
+        expected = None
+        if with_gold and turn.gold:
+            expected = self._render_expected(turn.gold)
+        return tag("div", self.parts(turn.prompt), expected, class_="prompt")
+
+    def _render_expected(self, gold: Any) -> Html:
+        lines = self._benchmark.presentation.describe_gold(gold)
+        if not lines:
+            return tag("details", tag("summary", "expected output"), _render_nested(gold), class_="expected small")
+        items = tag("ol", [tag("li", inline_text(line)) for line in lines])
+        return tag("div", tag("span", "expected output", class_="soft small"), items, class_="expected small")
+
+    def _render_run(self, dialogue: RunDialogue, number: int, calls: Calls, *, several: bool) -> Html:
+        title = tag("h3", inline_text(dialogue.run)) if several else None
+        turn = dialogue.turns.get(number)
         if turn is None:
-            return tag("div", title, tag("p", "not asked yet", class_="soft"), class_="column")
-        found = sorted(
-            side.verdicts.get(number, ()), key=lambda verdict: self._order.get(verdict.metric, len(self._order))
-        )
-        verdicts = [
-            self._verdict(verdict, calls, before) for verdict, before in zip(found, (None, *found), strict=False)
-        ]
+            return tag("div", title, tag("p", "not generated yet", class_="soft"), class_="column")
+        verdicts: list[Html] = []
+        previous: Verdict | None = None
+        for verdict in self._sort_verdicts(dialogue, number):
+            verdicts.append(self._render_verdict(verdict, calls, previous))
+            previous = verdict
         return tag(
             "div",
             title,
-            self._reply(turn.reply),
+            self._render_reply(turn.reply),
             verdicts,
-            self._seen(turn, side.adaptation),
-            self._behind(turn.reply, calls),
+            self._render_seen(turn, dialogue.adaptation),
+            self._render_strategy_calls(turn.reply, calls),
             class_="column",
         )
 
-    def _judged(self, side: RunDialogue, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
-        """The verdicts on what stands side by side."""
-        found = sorted(
-            side.verdicts.get(number, ()), key=lambda verdict: self._order.get(verdict.metric, len(self._order))
-        )
-        made: list[Html] = []
-        for verdict, before in zip(found, (None, *found), strict=False):
-            if not verdict.merged_from:
-                made.append(self._verdict(verdict, calls, before))
-                continue
-            made.append(tag("p", tag("b", inline_text(verdict.reason)), class_="small"))
-            made += [self._verdict(one, calls) for one in verdict.merged_from]
-        return tag("div", tag("h3", inline_text(side.run)) if several else None, made, class_="judged")
+    def _render_judged(self, dialogue: RunDialogue, number: int, calls: Calls, *, several: bool) -> Html:
+        """Return the verdicts about outputs that stand side by side."""
+        title = tag("h3", inline_text(dialogue.run)) if several else None
+        pieces: list[Html] = []
+        previous: Verdict | None = None
+        for verdict in self._sort_verdicts(dialogue, number):
+            if verdict.merged_from:
+                pieces.append(tag("p", tag("b", inline_text(verdict.reason)), class_="small"))
+                pieces += [self._render_verdict(variant, calls) for variant in verdict.merged_from]
+            else:
+                pieces.append(self._render_verdict(verdict, calls, previous))
+            previous = verdict
+        return tag("div", title, pieces, class_="judged")
 
-    def _reply(self, reply: Reply) -> Html:
+    def _sort_verdicts(self, dialogue: RunDialogue, number: int) -> list[Verdict]:
+        last = len(self._metric_order)
+        verdicts = dialogue.verdicts.get(number, ())
+        return sorted(verdicts, key=lambda verdict: self._metric_order.get(verdict.metric, last))
+
+    def _render_reply(self, reply: Reply) -> Html:
+        parts = self.parts(reply.parts)
+        if reply.outcome == "answered":
+            note = tag("p", inline_text(reply.reason), class_="soft small") if reply.reason else None
+            return join(parts, note)
+        outcome = reply.outcome
         if reply.stop_cause:
-            how = f"{reply.outcome} ({reply.stop_cause})"
-        else:
-            how = reply.outcome
-        if reply.outcome != "answered":
-            reason = tag("p", f"{how}: ", inline_text(reply.reason), class_="warning")
-        else:
-            reason = None
-        if reply.outcome == "answered" and reply.reason:
-            noted = tag("p", inline_text(reply.reason), class_="soft small")
-        else:
-            noted = None
-        return join(reason, self.parts(reply.parts), noted)
+            outcome += f" ({reply.stop_cause})"
+        return join(tag("p", f"{outcome}: ", inline_text(reply.reason), class_="warning"), parts)
 
-    def _verdict(self, verdict: Verdict, calls: Mapping[str, CallRecord], before: Verdict | None = None) -> Html:
-        """What a judge said of several metrics at once is shown with the first of them."""
-        if verdict.value is None:
-            told = "unscored"
-        else:
-            told = format_share(self._benchmark, verdict.value)
-        chip = tag("span", told, class_=f"chip {score_class(verdict.value)}")
-        by = {"rule": " by rule", "failure": " the model's failure", "person": " by a person"}.get(verdict.by, "")
-        said = [own] if (own := self._own_score(verdict, calls)) else []
-        said += (
-            [f"deviation {format_share(self._benchmark, verdict.standard_deviation)}"]
-            if verdict.standard_deviation is not None
-            else []
-        )
-        told = tag("span", f" {verdict.variant}{by}", f" ({', '.join(said)})" if said else "", class_="soft")
+    def _render_verdict(self, verdict: Verdict, calls: Calls, previous: Verdict | None = None) -> Html:
+        """Return a verdict. A call about several metrics is shown with the first of them."""
+        score = "unscored" if verdict.value is None else format_share(self._benchmark, verdict.value)
+        chip = tag("span", score, class_=f"chip {score_class(verdict.value)}")
+        metric = explain_name(verdict.metric, self._benchmark.presentation.glossary)
+        head = [chip, " ", metric, self._render_details(verdict, calls)]
         if verdict.merged_from:
-            behind = [self._verdict(one, calls) for one in verdict.merged_from]
-            shown = tag("details", tag("summary", f"{len(behind)} judgements"), behind, class_="seen")
-            return tag("div", chip, f" {verdict.metric}", told, shown, class_="verdict")
-        raw = [
-            tag(
-                "details",
-                tag("summary", "the judge's own words"),
-                text_block(record.raw or _text(record), "words small"),
-            )
-            for key in verdict.keys
-            if (record := calls.get(key)) is not None
-        ]
-        shown = [self._asked(calls[key]) for key in verdict.keys[:1] if key in calls]
-        if before is not None and before.keys == verdict.keys:
-            raw, shown = [], []
-        return tag(
-            "div",
-            chip,
-            f" {verdict.metric}",
-            told,
-            text_block(verdict.reason, "words small"),
-            raw,
-            shown,
-            class_="verdict",
-        )
+            variants = [self._render_verdict(variant, calls) for variant in verdict.merged_from]
+            folded = tag("details", tag("summary", f"{len(variants)} judgements"), variants, class_="seen")
+            return tag("div", head, folded, class_="verdict")
+        raw: list[Html] = []
+        if previous is None or previous.keys != verdict.keys:
+            raw = self._render_judge_calls(verdict, calls)
+        return tag("div", head, text_block(verdict.reason, "words small"), raw, class_="verdict")
 
-    def _own_score(self, verdict: Verdict, calls: Mapping[str, CallRecord]) -> str:
-        """What the judge said and of how much, where its scale is not the one that is shown."""
+    def _render_details(self, verdict: Verdict, calls: Calls) -> Html:
+        details: list[str] = []
+        judge_score = self._judge_score(verdict, calls)
+        if judge_score:
+            details.append(judge_score)
+        if verdict.standard_deviation is not None:
+            details.append(f"standard deviation {format_share(self._benchmark, verdict.standard_deviation)}")
+        text = f" {verdict.variant}{VERDICT_SOURCES.get(verdict.by, '')}"
+        if details:
+            text += f" ({', '.join(details)})"
+        return tag("span", text, class_="soft")
+
+    def _render_judge_calls(self, verdict: Verdict, calls: Calls) -> list[Html]:
+        """Return the raw output of each judge call of a verdict, and what the judge saw in the first."""
+        pieces: list[Html] = []
+        for key in verdict.keys:
+            if key in calls:
+                output = calls[key].raw or _read_reply(calls[key]).text
+                pieces.append(tag("details", tag("summary", "raw judge output"), text_block(output, "words small")))
+        if verdict.keys and verdict.keys[0] in calls:
+            messages = self._render_messages(_read_request_messages(calls[verdict.keys[0]]))
+            pieces.append(tag("details", tag("summary", "what the judge saw"), messages, class_="seen"))
+        return pieces
+
+    def _judge_score(self, verdict: Verdict, calls: Calls) -> str:
+        """Return the judge's own score, if its scale is not the one that is shown."""
         score = verdict.score
         value = verdict.value
-        max_score = self._benchmark.presentation.max_score
-        if (
-            verdict.by != "judge"
-            or score is None
-            or value is None
-            or math.isclose(score, max_score * value, abs_tol=1e-6)
-        ):
+        if verdict.by != "judge" or score is None or value is None:
             return ""
-        asked = next((calls[key].request for key in verdict.keys if key in calls), None)
-        if asked:
-            scale = score_range(msgspec.json.decode(asked).get("schema"), verdict.metric)
-        else:
-            scale = None
-        if scale is None or not math.isclose((score - scale[0]) / (scale[1] - scale[0]), value, abs_tol=1e-3):
+        if math.isclose(score, self._benchmark.presentation.max_score * value, abs_tol=1e-6):
             return ""
-        return f"the judge said {score:.4g} of {scale[1]:g}{' on average' if verdict.merged_from else ''}"
+        call = next((calls[key] for key in verdict.keys if key in calls), None)
+        if call is None:
+            return ""
+        scale = score_range(msgspec.json.decode(call.request).get("schema"), verdict.metric)
+        if scale is None:
+            return ""
+        low, high = scale
+        if not math.isclose((score - low) / (high - low), value, abs_tol=1e-3):
+            return ""
+        text = f"the judge said {score:.4g} of {high:g}"
+        if verdict.merged_from:
+            text += " on average"
+        return text
 
-    def _asked(self, record: CallRecord) -> Html:
-        asked = msgspec.convert(msgspec.json.decode(record.request)["messages"], tuple[Message, ...])
-        return tag("details", tag("summary", "what the judge saw"), self._messages(asked), class_="seen")
+    def _render_seen(self, turn: TurnRecord, adaptation: str) -> Html:
+        messages = read_messages(turn.messages_json)
+        images = 0
+        for message in messages:
+            images += sum(isinstance(part, Image) for part in message.parts)
+        title = f"what the model saw: {_count(len(messages), 'message')}, {_count(images, 'image')}"
+        if adaptation:
+            title += f" ({adaptation})"
+        return tag("details", tag("summary", title), self._render_messages(messages), class_="seen")
 
-    def _seen(self, turn: TurnRecord, fitted: str) -> Html:
-        seen = read_messages(turn.messages_json)
-        images = sum(isinstance(part, Image) for message in seen for part in message.parts)
-        said = f"what the model saw: {len(seen)} message{'s' * (len(seen) != 1)}, {images} picture{'s' * (images != 1)}"
-        said += f" ({fitted})" if fitted else ""
-        return tag("details", tag("summary", said), self._messages(seen), class_="seen")
-
-    def _behind(self, reply: Reply, calls: Mapping[str, CallRecord]) -> Html | None:
-        """The calls of a strategy."""
+    def _render_strategy_calls(self, reply: Reply, calls: Calls) -> Html | None:
+        """Return the calls of a strategy, folded; None for a reply of one call."""
         if len(reply.keys) < 2:
             return None
-        made: list[Html] = []
+        pieces: list[Html] = []
         for number, key in enumerate(reply.keys, start=1):
-            record = calls.get(key)
-            if record is not None:
-                said = msgspec.json.decode(record.reply, type=Reply)
-                what = {"text": "words", "image": "picture"}.get(
-                    msgspec.json.decode(record.request)["want"], "words and pictures"
-                )
-                if record.role != "model":
-                    what = f"{record.role}, {what}"
-                if said.images and set(said.images) == set(reply.images):
-                    kept = ", the one that counts"
-                else:
-                    kept = ""
-                made.append(
-                    join(
-                        tag("p", f"call {number}: {what}{kept}", class_="role"),
-                        self._reply(said),
-                        self._asked_model(record),
-                    )
-                )
-        return tag("details", tag("summary", f"{len(reply.keys)} calls behind this reply"), made, class_="seen calls")
+            if key in calls:
+                pieces.append(self._render_strategy_call(number, calls[key], reply))
+        title = f"{len(reply.keys)} calls for this reply"
+        return tag("details", tag("summary", title), pieces, class_="seen calls")
 
-    def _asked_model(self, record: CallRecord) -> Html:
-        asked = msgspec.convert(msgspec.json.decode(record.request)["messages"], tuple[Message, ...])
-        return tag("details", tag("summary", "what it was asked"), self._messages(asked[-1:]))
+    def _render_strategy_call(self, number: int, call: CallRecord, reply: Reply) -> Html:
+        output = _read_reply(call)
+        title = MODALITIES.get(msgspec.json.decode(call.request)["want"], "text and images")
+        if call.role != "model":
+            title = f"{call.role}, {title}"
+        if output.images and set(output.images) == set(reply.images):
+            title += ", chosen"
+        prompt = self._render_messages(_read_request_messages(call)[-1:])
+        folded = tag("details", tag("summary", "prompt"), prompt)
+        return join(tag("p", f"call {number}: {title}", class_="role"), self._render_reply(output), folded)
 
-    def _messages(self, shown: Sequence[Message]) -> list[Html]:
-        return [join(tag("p", message.role, class_="role"), self.parts(message.parts)) for message in shown]
+    def _render_messages(self, messages: Sequence[Message]) -> list[Html]:
+        return [join(tag("p", message.role, class_="role"), self.parts(message.parts)) for message in messages]
 
     def parts(self, parts: Sequence[Part]) -> list[Html]:
-        """Texts and pictures in their order; pictures that follow one another share a row."""
-        made: list[Html] = []
+        """Return texts and images in their order. Consecutive images share a row."""
+        pieces: list[Html] = []
         row: list[Html] = []
         for part in parts:
             if isinstance(part, Image):
                 row.append(self.image(part))
                 continue
             if row:
-                made.append(tag("div", row, class_="pictures"))
+                pieces.append(tag("div", row, class_="images"))
                 row = []
             if isinstance(part, Thought):
-                made += (
-                    [
-                        tag(
-                            "details",
-                            tag("summary", "its thoughts"),
-                            text_block(part.text.strip(), "words small"),
-                            class_="thought",
-                        )
-                    ]
-                    if part.text
-                    else []
-                )
+                if part.text:
+                    thought = text_block(part.text.strip(), "words small")
+                    pieces.append(tag("details", tag("summary", "thoughts"), thought, class_="thought"))
             elif part.text.strip():
-                made.append(text_block(part.text.strip()))
+                pieces.append(text_block(part.text.strip()))
         if row:
-            return [*made, tag("div", row, class_="pictures")]
-        return made
+            pieces.append(tag("div", row, class_="images"))
+        return pieces
 
     def image(self, image: Image) -> Html:
+        """Return an image with a link to its file; a warning if it is missing from the store."""
         href = self._gallery.href(image)
         if href is None:
-            return tag("p", f"picture {image.digest[:12]} is not in the store", class_="warning")
-        if max(image.width, image.height) <= TINY:
-            kind = "shown tiny"
-        else:
-            kind = "shown"
+            return tag("p", f"image {image.digest[:12]} is not in the store", class_="warning")
         size = f"{image.width} x {image.height}"
-        inside = href.startswith("#")
-        shown = tag(
+        is_inline = href.startswith("#")
+        element = tag(
             "img",
-            src=None if inside else href,
-            data_picture=href[1:] if inside else None,
-            alt=f"picture {image.digest[:8]}, {size}",
+            src=None if is_inline else href,
+            data_image=href[1:] if is_inline else None,
+            alt=f"image {image.digest[:8]}, {size}",
             title=size,
-            class_=kind,
+            class_="shown tiny" if max(image.width, image.height) <= TINY else "shown",
             loading="lazy",
             decoding="async",
             width=image.width,
             height=image.height,
         )
-        if inside:
-            linked = shown
-        else:
-            linked = tag("a", shown, href=href, target="_blank", rel="noopener")
-        return tag("figure", linked, tag("figcaption", f"Image #{image.label}") if image.label is not None else None)
+        if not is_inline:
+            element = tag("a", element, href=href, target="_blank", rel="noopener")
+        caption = None
+        if image.label is not None:
+            caption = tag("figcaption", f"Image #{image.label}")
+        return tag("figure", element, caption)
 
 
 def build_dialogue_page(title: str, body: Html, *, home: str, before: str | None, after: str | None) -> str:
-    steps = tag(
-        "p",
-        tag("a", "before (k)", href=before, class_="before") if before else tag("span"),
-        tag("a", "all dialogues", href=home, class_="all"),
-        tag("a", "next (j)", href=after, class_="next") if after else tag("span"),
-        class_="steps small",
-    )
+    """Return a dialogue's page, with links to the list (`home`) and to its neighbours."""
+    previous = tag("a", "previous (k)", href=before, class_="previous") if before else tag("span")
+    following = tag("a", "next (j)", href=after, class_="next") if after else tag("span")
+    steps = tag("p", previous, tag("a", "all dialogues", href=home, class_="all"), following, class_="steps small")
     return build_page(title, tag("main", steps, body, steps), script="dialogue.js", kind="dialogue")
 
 
 def score_range(schema: Any, metric: str) -> tuple[float, float] | None:
-    """The lowest and the highest score that a judge was allowed, if its schema has one score for the metric."""
-    inner = dict_or_empty(dict_or_empty(schema).get("properties"))
-    found: list[tuple[float, float]] = []
-    for one in dict_or_empty(dict_or_empty(inner[metric]).get("properties") if metric in inner else inner).values():
+    """Return the lowest and the highest score that a judge may give; None if its schema has not one score for the
+    metric."""
+    properties = dict_or_empty(dict_or_empty(schema).get("properties"))
+    if metric in properties:
+        properties = dict_or_empty(dict_or_empty(properties[metric]).get("properties"))
+    ranges: list[tuple[float, float]] = []
+    for schema_field in properties.values():
         try:
-            found.append(read_score_range(dict_or_empty(one)))
+            ranges.append(read_score_range(dict_or_empty(schema_field)))
         except (ValueError, TypeError):
             continue
-    if len(found) == 1:
-        return found[0]
-    return None
+    if len(ranges) != 1:
+        return None
+    return ranges[0]
 
 
 def score_class(share: float | None) -> str:
+    """Return the CSS class with a score's color."""
     if share is None:
         return "sx"
     return f"s{max(0, min(10, round(share * 10)))}"
 
 
-def _text(record: CallRecord) -> str:
-    return msgspec.json.decode(record.reply, type=Reply).text
+def _count(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}s"
 
 
-def _nested(value: Any) -> Html:
-    """Gold data of any benchmark as nested lists."""
+def _read_reply(call: CallRecord) -> Reply:
+    return msgspec.json.decode(call.reply, type=Reply)
+
+
+def _read_request_messages(call: CallRecord) -> tuple[Message, ...]:
+    return msgspec.convert(msgspec.json.decode(call.request)["messages"], tuple[Message, ...])
+
+
+def _render_nested(value: Any) -> Html:
+    """Return gold data of any form as nested lists. Empty values are left out."""
     if isinstance(value, dict):
-        items = cast(dict[str, Any], value).items()
-        shown = [
-            (key, one)
-            for key, one in items
-            if one is not None and one is not False and one != "" and one != [] and key != "type"
-        ]
-        return tag("ul", [tag("li", tag("b", inline_text(str(key))), " ", _nested(one)) for key, one in shown])
+        items: list[Html] = []
+        for key, child in cast(dict[str, Any], value).items():
+            is_empty = child is None or child is False or child in ("", [])
+            if key != "type" and not is_empty:
+                items.append(tag("li", tag("b", inline_text(str(key))), " ", _render_nested(child)))
+        return tag("ul", items)
     if isinstance(value, list):
-        return tag("ol", [tag("li", _nested(one)) for one in cast(list[Any], value)])
+        return tag("ol", [tag("li", _render_nested(child)) for child in cast(list[Any], value)])
     return tag("span", str(value), class_="words", dir="auto")

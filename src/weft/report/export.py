@@ -1,12 +1,12 @@
-"""A run as plain files: every reply and picture in a folder of its dialogue, replies and verdicts as tables, and a
-manifest with the digest of every file. Nothing in it needs weft to be read."""
+"""A run as plain files: every reply and image in a folder of its dialogue, replies and verdicts as tables, and a
+manifest with the digest of every file. No weft is needed to read them."""
 
 import csv
 import hashlib
 import importlib.util
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,107 +17,132 @@ from weft.report.annotations import format_csv
 from weft.results.run import Run, read_dataset_turn
 from weft.store.annotations import Annotation
 from weft.store.blobs import Blobs, write_folder
+from weft.store.journal import TurnRecord
 from weft.types import Image, Reply, Text, finish_reason_of
 from weft.workspace import open_annotations, open_blobs
 
-SUFFIX = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
 README = """A run of weft ({benchmark}), as plain files.
 
 manifest.json          what was run: model, judge, data, options, versions; and every file here with its sha256
-replies.jsonl          one line a turn: what was asked, the reply's parts in order (texts, and pictures as files), how it ended
-verdicts.csv           one line a verdict: sample, turn (from 1), metric, value (a share of full marks), reason, who gave it
-ratings.csv            what people said, if anybody was asked: one line a metric of a question that somebody rated
+replies.jsonl          one line per turn: the prompt, the reply's parts in order (texts, images as files), the outcome
+verdicts.csv           one line per verdict: sample, turn (from 1), metric, value (share of full marks), reason, by whom
+annotations.csv        if people annotated the run: one line per metric of each annotated question
 replies/N-SAMPLE/      turn-T.txt and turn-T-K.png: the replies themselves
 """
 
 
 def export_run(run: Run, home: Path, out: Path) -> dict[str, int]:
-    """Write the folder; gives how many of each there are."""
-    blobs = open_blobs(home)
-    counts = {"replies": 0, "pictures": 0, "verdicts": 0, "missing pictures": 0}
-    people = open_annotations(home)
+    """Write the folder; return how many replies, images, verdicts and annotations it has."""
+    annotation_store = open_annotations(home)
     try:
-        ratings = people.find(run.id)
+        annotations = annotation_store.find(run.id)
     finally:
-        people.close()
-    write_folder(out, lambda folder: _write(run, ratings, blobs, folder, counts))
+        annotation_store.close()
+    blobs = open_blobs(home)
+    counts = {"replies": 0, "images": 0, "verdicts": 0}
+    write_folder(out, lambda folder: _write_files(run, annotations, blobs, folder, counts))
     return counts
 
 
-def _write(run: Run, ratings: Sequence[Annotation], blobs: Blobs, folder: Path, counts: dict[str, int]) -> None:
-    (folder / "README.txt").write_text(
-        README.format(benchmark=run.benchmark.presentation.title or run.benchmark.name), encoding="utf-8"
-    )
-    lines: list[dict[str, Any]] = []
-    for turn in run.turns:
-        place = folder / "replies" / f"{turn.position + 1:05d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', turn.sample)[:60]}"
-        place.mkdir(parents=True, exist_ok=True)
-        parts = _parts(turn.reply, blobs, place, turn.turn + 1, counts)
-        asked = [part.text for part in read_dataset_turn(turn).prompt if isinstance(part, Text)]
-        told = {
-            "sample": turn.sample,
-            "turn": turn.turn + 1,
-            "want": turn.modality,
-            "groups": turn.groups,
-            "asked": "".join(asked),
-        }
-        reply = {
-            "outcome": turn.reply.outcome,
-            "reason": turn.reply.reason,
-            "ending": finish_reason_of(turn.reply, "text" if turn.modality == "text" else "image"),
-        }
-        lines.append({**told, **reply, "parts": [{**one, **_inside(one, place, folder)} for one in parts]})
-    counts["replies"] = len(lines)
-    (folder / "replies.jsonl").write_text(
-        "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8"
-    )
-    rows = parquet.verdict_rows([run])
-    counts["verdicts"] = len(rows)
+def _write_files(
+    run: Run, annotations: Sequence[Annotation], blobs: Blobs, folder: Path, counts: dict[str, int]
+) -> None:
+    title = run.benchmark.presentation.title or run.benchmark.name
+    (folder / "README.txt").write_text(README.format(benchmark=title), encoding="utf-8")
+    replies = [_write_reply(turn, blobs, folder, counts) for turn in run.turns]
+    counts["replies"] = len(replies)
+    lines = [json.dumps(reply, ensure_ascii=False) + "\n" for reply in replies]
+    (folder / "replies.jsonl").write_text("".join(lines), encoding="utf-8")
+    verdicts = parquet.verdict_rows([run])
+    counts["verdicts"] = len(verdicts)
     with (folder / "verdicts.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else ["sample"])
+        writer = csv.DictWriter(file, list(verdicts[0]) if verdicts else ["sample"])
         writer.writeheader()
-        writer.writerows(rows)
-    if ratings:
-        (folder / "ratings.csv").write_text(format_csv(ratings), encoding="utf-8", newline="")
-        counts["ratings"] = len(ratings)
+        writer.writerows(verdicts)
+    if annotations:
+        (folder / "annotations.csv").write_text(format_csv(annotations), encoding="utf-8", newline="")
+        counts["annotations"] = len(annotations)
     if importlib.util.find_spec("pyarrow") is not None:
         parquet.write([run], folder / "verdicts.parquet")
-        flat = [
-            {**line, "groups": json.dumps(line["groups"]), "parts": json.dumps(line["parts"], ensure_ascii=False)}
-            for line in lines
-        ]
-        parquet.write_rows(flat, folder / "replies.parquet")
-    files = {str(file.relative_to(folder)): _digest(file) for file in sorted(folder.rglob("*")) if file.is_file()}
-    about_run = {"run": run.id, "title": run.name, "state": run.record.state, "summary": list(run.summary().lines)}
-    told = {**about_run, "manifest": msgspec.to_builtins(run.record.manifest), "counts": counts, "files": files}
-    (folder / "manifest.json").write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        parquet.write_rows([_flatten_reply(reply) for reply in replies], folder / "replies.parquet")
+    _write_manifest(run, folder, counts)
 
 
-def _parts(reply: Reply, blobs: Blobs, place: Path, turn: int, counts: dict[str, int]) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
+def _flatten_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a reply with its nested fields as JSON texts, for a table."""
+    parts = json.dumps(reply["parts"], ensure_ascii=False)
+    return {**reply, "groups": json.dumps(reply["groups"]), "parts": parts}
+
+
+def _write_manifest(run: Run, folder: Path, counts: Mapping[str, int]) -> None:
+    digests: dict[str, str] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            digests[str(path.relative_to(folder))] = _digest(path)
+    manifest = {
+        "run": run.id,
+        "title": run.name,
+        "state": run.record.state,
+        "summary": list(run.summary().lines),
+        "manifest": msgspec.to_builtins(run.record.manifest),
+        "counts": counts,
+        "files": digests,
+    }
+    text = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
+    (folder / "manifest.json").write_text(text, encoding="utf-8")
+
+
+def _write_reply(turn: TurnRecord, blobs: Blobs, folder: Path, counts: dict[str, int]) -> dict[str, Any]:
+    """Write a turn's reply to its files; return its line of `replies.jsonl`."""
+    sample = re.sub(r"[^A-Za-z0-9._-]+", "-", turn.sample)[:60]
+    reply_folder = folder / "replies" / f"{turn.position + 1:05d}-{sample}"
+    reply_folder.mkdir(parents=True, exist_ok=True)
+    reply = turn.reply
     texts = [part.text for part in reply.output if isinstance(part, Text)]
     if texts:
-        (place / f"turn-{turn}.txt").write_text("\n".join(texts), encoding="utf-8")
+        (reply_folder / f"turn-{turn.turn + 1}.txt").write_text("\n".join(texts), encoding="utf-8")
+    prompt = [part.text for part in read_dataset_turn(turn).prompt if isinstance(part, Text)]
+    return {
+        "sample": turn.sample,
+        "turn": turn.turn + 1,
+        "modality": turn.modality,
+        "groups": turn.groups,
+        "prompt": "".join(prompt),
+        "outcome": reply.outcome,
+        "reason": reply.reason,
+        "finish_reason": finish_reason_of(reply, "text" if turn.modality == "text" else "image"),
+        "parts": _write_parts(reply, blobs, reply_folder, turn.turn + 1, folder, counts),
+    }
+
+
+def _write_parts(
+    reply: Reply, blobs: Blobs, reply_folder: Path, turn: int, folder: Path, counts: dict[str, int]
+) -> list[dict[str, Any]]:
+    """Write the images of a reply; return its parts in order, images as paths. `counts` is updated."""
+    parts: list[dict[str, Any]] = []
     for number, part in enumerate(reply.parts, start=1):
         if not isinstance(part, Image):
-            made.append({"type": "text" if isinstance(part, Text) else "thought", "text": part.text})
+            parts.append({"type": "text" if isinstance(part, Text) else "thought", "text": part.text})
             continue
-        name = f"turn-{turn}-{number}.{SUFFIX.get(part.media_type, 'img')}"
+        path = reply_folder / f"turn-{turn}-{number}.{SUFFIXES.get(part.media_type, 'img')}"
         if blobs.has(part):
-            (place / name).write_bytes(blobs.read(part))
-            counts["pictures"] += 1
+            path.write_bytes(blobs.read(part))
+            counts["images"] += 1
         else:
-            counts["missing pictures"] += 1
-        made.append({"type": "image", "file": name, "sha256": part.digest, "width": part.width, "height": part.height})
-    return made
+            counts["missing images"] = counts.get("missing images", 0) + 1
+        parts.append(
+            {
+                "type": "image",
+                "file": str(path.relative_to(folder)),
+                "sha256": part.digest,
+                "width": part.width,
+                "height": part.height,
+            }
+        )
+    return parts
 
 
-def _inside(part: dict[str, Any], place: Path, folder: Path) -> dict[str, str]:
-    if "file" in part:
-        return {"file": str((place / part["file"]).relative_to(folder))}
-    return {}
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Verdicts as a DataFrame, of pandas or of polars, whichever is there."""
+"""Verdicts as a DataFrame of pandas or polars, whichever is installed."""
 
 import importlib
 import importlib.util
@@ -11,12 +11,12 @@ from weft.results.run import Run
 
 
 def build_frame(runs: Sequence[Run]) -> Any:
-    """pandas, if both are there."""
-    made = verdict_rows(runs)
-    for library in ("pandas", "polars"):
-        if importlib.util.find_spec(library) is not None:
-            kind: Any = importlib.import_module(library).DataFrame
-            if library == "pandas":
-                return kind(made)
-            return kind(made, infer_schema_length=None)
+    """Return a DataFrame with a row per verdict; pandas is preferred."""
+    rows = verdict_rows(runs)
+    if importlib.util.find_spec("pandas") is not None:
+        pandas: Any = importlib.import_module("pandas")
+        return pandas.DataFrame(rows)
+    if importlib.util.find_spec("polars") is not None:
+        polars: Any = importlib.import_module("polars")
+        return polars.DataFrame(rows, infer_schema_length=None)
     raise UserError("a DataFrame needs pandas or polars: pip install pandas")

@@ -1,8 +1,7 @@
-"""Pictures for pages: small ones as they are, large ones made smaller once (WebP) and kept beside the journal for the
-next report.
+"""Images for pages: small ones unchanged, large ones downscaled once (WebP) and cached in the home folder.
 
-A `Gallery` gives a picture's address on the page: a file in the report's folder, a data URL, or a path of `weft view`.
-A picture that is not in the store has none; the page says so instead."""
+A `Gallery` returns an image's address on the page: a file in the report's folder, a data URL, or a path of `weft view`.
+An image that is missing from the store has no address; the page says so."""
 
 import base64
 import functools
@@ -18,114 +17,122 @@ from weft.store.images import apply_orientation, downscale, encode_png, exif_ori
 from weft.types import Image
 from weft.workspace import open_blobs
 
-SIDE = 640  # the longer side of a picture on a page, in pixels
-SMALL = 120_000  # bytes up to which a picture that is no longer than that is shown as it is
+MAX_SIDE = 640  # pixels of the longer side of an image on a page
+MAX_UNCHANGED_BYTES = 120_000  # an image up to this size and MAX_SIDE is shown unchanged
 EXTENSIONS = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
+MEDIA_TYPES = {"png": "png", "jpg": "jpeg", "webp": "webp", "gif": "gif"}  # by file ending
 
 
 class Gallery(Protocol):
+    """Gives images their addresses."""
+
     def href(self, image: Image) -> str | None: ...
 
 
 class Thumbnails:
-    """Pictures at the size of a page, made once."""
+    """Images at the size of a page. A downscaled image is cached in `HOME/shown`."""
 
-    def __init__(self, home: Path, side: int = SIDE) -> None:
+    def __init__(self, home: Path, side: int = MAX_SIDE) -> None:
         self.blobs = open_blobs(home)
         self._folder = home / "shown"
         self.side = side
 
     def name(self, image: Image) -> str:
-        """What the picture's file is called; the same bytes at the same size have the same name."""
-        if self._as_it_is(image):
+        """Return the image's file name. The same bytes at the same size have the same name."""
+        if self._is_unchanged(image):
             return f"{image.digest}{EXTENSIONS[image.media_type]}"
         return f"{image.digest}-{self.side}.webp"
 
     def data(self, image: Image) -> bytes | None:
+        """Return the image's bytes; None if it cannot be read."""
         try:
-            if self._as_it_is(image):
+            if self._is_unchanged(image):
                 return self.blobs.read(image)
-            kept = self._folder / self.name(image)
-            if not kept.is_file():
-                made = self._smaller(image)
-                try:
-                    self._folder.mkdir(parents=True, exist_ok=True)
-                    write_file(kept, made)
-                except OSError:  # a home that is only to be read
-                    return made
-            return kept.read_bytes()
+            return self._read_downscaled(image)
         except (ImageError, OSError):
             return None
 
-    def _as_it_is(self, image: Image) -> bool:
-        return max(image.width, image.height) <= self.side and image.size <= SMALL and image.media_type in EXTENSIONS
+    def _read_downscaled(self, image: Image) -> bytes:
+        path = self._folder / self.name(image)
+        if path.is_file():
+            return path.read_bytes()
+        data = self._downscale(image)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_file(path, data)
+        except OSError:  # the home folder is read-only
+            return data
+        return path.read_bytes()
 
-    def _smaller(self, image: Image) -> bytes:
+    def _is_unchanged(self, image: Image) -> bool:
+        is_small = max(image.width, image.height) <= self.side and image.size <= MAX_UNCHANGED_BYTES
+        return is_small and image.media_type in EXTENSIONS
+
+    def _downscale(self, image: Image) -> bytes:
         with self.blobs.decode_within_memory(image) as opened:
-            how = exif_orientation(opened)
-            picture = apply_orientation(downscale(opened, self.side), how)
+            orientation = exif_orientation(opened)
+            small = apply_orientation(downscale(opened, self.side), orientation)
+        mode = "RGBA" if "A" in small.getbands() else "RGB"
         out = io.BytesIO()
-        picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(out, "WEBP", quality=85)
+        small.convert(mode).save(out, "WEBP", quality=85)
         return out.getvalue()
 
 
 @functools.cache
 def damaged_placeholder() -> bytes:
-    """What stands for a picture whose file is no longer what it was."""
+    """Return the image that stands in for one whose file is damaged."""
     from PIL import Image as Pil
     from PIL import ImageDraw
 
-    picture = Pil.new("RGB", (192, 64), "#eee")
-    ImageDraw.Draw(picture).text((8, 24), "this picture's file is damaged", fill="#900")
-    return encode_png(picture)
+    placeholder = Pil.new("RGB", (192, 64), "#eee")
+    ImageDraw.Draw(placeholder).text((8, 24), "this image's file is damaged", fill="#900")
+    return encode_png(placeholder)
 
 
 class ImageFiles:
-    """Pictures in `img/` above a dialogue's page, by the names that pages were given. `weft view` serves them as they
-    are asked for."""
+    """Images in `img/`, next to the folder of dialogues. `weft view` serves them on request."""
 
-    def __init__(self, shown: Thumbnails) -> None:
-        self._shown = shown
-        self.images: dict[str, Image] = {}
+    def __init__(self, thumbnails: Thumbnails) -> None:
+        self._thumbnails = thumbnails
+        self.images: dict[str, Image] = {}  # by file name, those that a page shows
 
     def href(self, image: Image) -> str | None:
-        if not self._shown.blobs.has(image):
+        if not self._thumbnails.blobs.has(image):
             return None
-        name = self._shown.name(image)
+        name = self._thumbnails.name(image)
         self.images[name] = image
         return f"../img/{name}"
 
     def data(self, name: str) -> bytes | None:
-        """None for a name that no page has."""
-        if name in self.images:
-            return self._shown.data(self.images[name]) or damaged_placeholder()
-        return None
+        """Return the bytes of an image that a page shows; None for any other name."""
+        if name not in self.images:
+            return None
+        return self._thumbnails.data(self.images[name]) or damaged_placeholder()
 
     def write(self, folder: Path) -> None:
-        """Every picture that a page has, as a file."""
+        """Write every image that a page shows to a file."""
         folder.mkdir(parents=True, exist_ok=True)
 
-        def one(name: str) -> None:
+        def write_image(name: str) -> None:
             (folder / name).write_bytes(self.data(name) or b"")
 
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            list(pool.map(one, self.images))
+            list(pool.map(write_image, self.images))
 
 
 class InlineImages:
-    """For a report in one file: each picture once, as a data URL under its name, for the page's script to put in
-    place."""
+    """Images for a report in one file: each once, as a data URL that the page's script puts in place."""
 
-    def __init__(self, shown: Thumbnails) -> None:
-        self._shown = shown
-        self.data_urls: dict[str, str] = {}
+    def __init__(self, thumbnails: Thumbnails) -> None:
+        self._thumbnails = thumbnails
+        self.data_urls: dict[str, str] = {}  # by file name
 
     def href(self, image: Image) -> str | None:
-        name = self._shown.name(image)
+        name = self._thumbnails.name(image)
         if name not in self.data_urls:
-            data = self._shown.data(image)
+            data = self._thumbnails.data(image)
             if data is None:
                 return None
-            kind = {"jpg": "jpeg"}.get(name.rpartition(".")[2], name.rpartition(".")[2])
-            self.data_urls[name] = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+            media_type = MEDIA_TYPES[name.rpartition(".")[2]]
+            self.data_urls[name] = f"data:image/{media_type};base64,{base64.b64encode(data).decode()}"
         return f"#{name}"

@@ -1,8 +1,7 @@
-"""HTML from Python, with one rule: a `str` is text and is escaped, only `Html` is markup. Everything from models,
-datasets and judges comes in as `str`, so nothing of theirs can become markup, whoever builds the page.
+"""HTML from Python, with one rule: a `str` is text and is escaped, only `Html` is markup.
 
-A page allows nothing from anywhere but itself: its own script and style by their digests, pictures from beside it.
-"""
+Everything from models, datasets and judges arrives as `str`, so none of it can become markup, whoever builds the page.
+A page allows nothing from outside: its own script and style by their digests, images from its own folder."""
 
 import base64
 import functools
@@ -15,78 +14,88 @@ from typing import Any, cast
 
 
 class Html(str):
-    """Markup. Made by `tag` and `page` alone."""
+    """Markup. Only this module creates it from text."""
 
     __slots__ = ()
 
 
-LONG = 16  # characters of a word that fits on a line anywhere
-JOINTS = re.compile(r"(?<=[/=,:+_])(?=[^\s/=,:+_])")
-VOID = {"meta", "img", "input", "br", "link", "source", "wbr"}
+MAX_WORD = 16  # characters of a word that fits on a line anywhere
+WORD_BREAKS = re.compile(r"(?<=[/=,:+_])(?=[^\s/=,:+_])")
+VOID_ELEMENTS = {"meta", "img", "input", "br", "link", "source", "wbr"}
 
 
 def tag(element: str, /, *children: Any, **attributes: Any) -> Html:
-    """`tag("a", "text", href="x")`. Attributes end in _ where Python has the word; None and False leave one out, True
-    has no value."""
-    made: list[str] = [element]
+    """Return an element: `tag("a", "text", href="x")`.
+
+    An attribute that is a Python keyword ends in `_`. None and False leave an attribute out; True gives it no value."""
+    parts: list[str] = [element]
     for key, value in attributes.items():
-        if value is not None and value is not False:
-            plain = key.rstrip("_").replace("_", "-")
-            made.append(plain if value is True else f'{plain}="{html.escape(str(value))}"')
-    if element in VOID:
-        return Html(f"<{' '.join(made)}>")
-    return Html(f"<{' '.join(made)}>{_inside(children)}</{element}>")
+        if value is None or value is False:
+            continue
+        attribute = key.rstrip("_").replace("_", "-")
+        if value is not True:
+            attribute += f'="{html.escape(str(value))}"'
+        parts.append(attribute)
+    opening = f"<{' '.join(parts)}>"
+    if element in VOID_ELEMENTS:
+        return Html(opening)
+    return Html(f"{opening}{_render_children(children)}</{element}>")
 
 
 def join(*children: Any) -> Html:
-    return Html(_inside(children))
+    """Return texts, markup and nested sequences of them as one piece of markup. None is left out."""
+    return Html(_render_children(children))
 
 
-def _inside(children: Iterable[Any]) -> str:
-    made: list[str] = []
+def _render_children(children: Iterable[Any]) -> str:
+    pieces: list[str] = []
     for child in children:
         if child is None:
             continue
         if isinstance(child, Html):
-            made.append(child)
+            pieces.append(child)
         elif isinstance(child, str):
-            made.append(html.escape(child, quote=False))
+            pieces.append(html.escape(child, quote=False))
         elif isinstance(child, Iterable):
-            made.append(_inside(cast(Iterable[Any], child)))
+            pieces.append(_render_children(cast(Iterable[Any], child)))
         else:
-            made.append(html.escape(str(child), quote=False))
-    return "".join(made)
+            pieces.append(html.escape(str(child), quote=False))
+    return "".join(pieces)
 
 
 def text_block(text: str, class_: str = "words") -> Html:
-    """Text of a model, a dataset or a judge: line breaks kept, its direction its own and shut in."""
+    """Return a block of untrusted text. Line breaks stay; its writing direction does not affect the page."""
     return tag("div", text, class_=class_, dir="auto")
 
 
 def inline_text(text: str) -> Html:
-    """A short text of theirs inside ours. A long word of it may break at its joints."""
-    words = re.split(r"(\s+)", text)
-    return tag("bdi", [_jointed(word) if len(word) > LONG else word for word in words])
-
-
-def _jointed(word: str) -> list[str]:
-    first, *rest = JOINTS.split(word)
-    return [first, *(piece for one in rest for piece in (tag("wbr"), one))]
+    """Return a short untrusted text for use inside a sentence. Long words may break after their punctuation."""
+    children: list[str] = []
+    for word in re.split(r"(\s+)", text):
+        if len(word) <= MAX_WORD:
+            children.append(word)
+            continue
+        first, *rest = WORD_BREAKS.split(word)
+        children.append(first)
+        for piece in rest:
+            children += [tag("wbr"), piece]
+    return tag("bdi", children)
 
 
 @functools.cache
-def read_asset(file: str) -> str:
-    return importlib.resources.files("weft.report").joinpath("assets", file).read_text(encoding="utf-8")
+def read_asset(name: str) -> str:
+    """Return the text of a file in `assets/`."""
+    return importlib.resources.files("weft.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def content_security_policy(*scripts: str, forms: bool = False, style: str = "style.css") -> str:
-    """The content security policy of a page with these scripts and this style of ours (several: with spaces between
-    them)."""
-    allowed = " ".join(_digest(read_asset(script)) for script in scripts) or "'none'"
+    """Return the policy of a page with these scripts and styles of ours; several styles are separated by spaces."""
+    script_digests = " ".join(_source_digest(read_asset(script)) for script in scripts)
+    style_digests = " ".join(_source_digest(read_asset(name)) for name in style.split())
     rules = {
         "default-src": "'none'",
-        "script-src": allowed,
-        "style-src": " ".join(_digest(read_asset(one)) for one in style.split()),
+        "script-src": script_digests or "'none'",
+        "style-src": style_digests,
         "img-src": "'self' file: data:",
         "frame-src": "'self' file:",
         "connect-src": "'self'",
@@ -106,40 +115,37 @@ def build_page(
     style: str = "style.css",
     referrer: str = "no-referrer",
 ) -> str:
-    """A whole page. A `live` one is served, and its script looks again from time to time. One whose forms are sent
-    tells its own server where from (`referrer`), and nobody else."""
+    """Return a whole page.
+
+    `live`: the page is served, and its script asks for news from time to time. `referrer`: what a page with forms tells
+    its own server about where it comes from; nobody else is told anything."""
+    if script:
+        policy = content_security_policy(script, forms=forms, style=style)
+        script_element = tag("script", Html(read_asset(script)))
+    else:
+        policy = content_security_policy(forms=forms, style=style)
+        script_element = None
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag(
-            "meta",
-            http_equiv="Content-Security-Policy",
-            content=content_security_policy(*([script] if script else []), forms=forms, style=style),
-        ),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="referrer", content=referrer),
         tag("meta", name="color-scheme", content="light dark"),
         tag("link", rel="icon", href="data:,"),
         tag("title", title),
-        [tag("style", Html(read_asset(one))) for one in style.split()],
+        [tag("style", Html(read_asset(name))) for name in style.split()],
     )
-    if script:
-        code = tag("script", Html(read_asset(script)))
-    else:
-        code = None
-    whole = tag("html", head, tag("body", *body, code, class_=kind or None, data_live=live), lang="en")
-    return f"<!doctype html>\n{whole}\n"
+    page_body = tag("body", *body, script_element, class_=kind or None, data_live=live)
+    document = tag("html", head, page_body, lang="en")
+    return f"<!doctype html>\n{document}\n"
 
 
 def data_island(id_: str, json: str) -> Html:
-    """Data for the script, inert: `<` cannot end it."""
-    return tag(
-        "script",
-        Html(json.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")),
-        id=id_,
-        type="application/json",
-    )
+    """Return inert data for the page's script. No text inside can end the element."""
+    escaped = json.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return tag("script", Html(escaped), id=id_, type="application/json")
 
 
-def _digest(text: str) -> str:
+def _source_digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""One set of tables in every text format."""
+"""Tables in every text format: Markdown, LaTeX, CSV and JSON."""
 
 import csv
 import io
@@ -12,125 +12,130 @@ from weft.errors import UserError
 from weft.report.caveats import published_judge_of
 from weft.report.latex import render_latex
 from weft.report.select import TEXT_FORMATS, Choices, format_with_interval, select_tables, tables_for_json
-from weft.results.run import Summary
-from weft.types import Table
+from weft.results.summary import Summary
+from weft.types import Cell, Table
 from weft.untrusted import escape_control_characters
+
+CSV_COLUMNS = ("table", "row", "published", "column", "value", "low", "high", "scored", "expected")
+MARKDOWN_ESCAPES = {ord(char): f"\\{char}" for char in "\\|*_`[]#"} | {ord("<"): "&lt;", ord(">"): "&gt;"}
 
 
 def render(
     tables: Sequence[Table],
     runs: Sequence[Summary],
     format: str,
-    chosen: Choices = Choices(),
+    choices: Choices = Choices(),
     benchmark: Benchmark | None = None,
 ) -> str:
-    """The tables that are chosen, as text."""
+    """Return the chosen tables as text, with what must be known of the runs. No control character comes through."""
     if format not in FORMATS:
         raise UserError(f"unknown format {format!r}; there are {', '.join(FORMATS)}")
-    some = select_tables(tables, chosen)
-    if format == "latex":
-        if benchmark is not None:
-            about = (benchmark.name, published_judge_of(benchmark))
-        else:
-            about = ("", "")
-        return escape_control_characters(render_latex(some, runs, chosen, *about))
-    return escape_control_characters(MAKERS[format](list(some.values()), runs))
+    selected = select_tables(tables, choices)
+    if format != "latex":
+        return escape_control_characters(RENDERERS[format](list(selected.values()), runs))
+    if benchmark is None:
+        text = render_latex(selected, runs, choices, "", "")
+    else:
+        text = render_latex(selected, runs, choices, benchmark.name, published_judge_of(benchmark))
+    return escape_control_characters(text)
 
 
-def _markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
-    title = ", ".join(summary.run for summary in runs) or (
-        "weft" if any(table.run_rows for table in tables) else "Published results"
-    )
-    out: list[str] = [f"# {title}", ""]
+def _render_markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
+    lines: list[str] = [f"# {_markdown_title(tables, runs)}", ""]
     for summary in runs:
-        out += [f"- {_md(line)}" for line in summary.lines] + [""]
+        lines += [f"- {_escape_markdown(line)}" for line in summary.lines]
+        lines.append("")
     for table in tables:
-        out += [
-            f"## {_md(table.title)}",
-            "",
-            f"| | {' | '.join(table.columns)} |",
-            "| --- |" + " ---: |" * len(table.columns),
-        ]
+        lines += [f"## {_escape_markdown(table.title)}", ""]
+        lines.append(f"| | {' | '.join(table.columns)} |")
+        lines.append("| --- |" + " ---: |" * len(table.columns))
         for row in table.rows:
+            label = _escape_markdown(row.label)
+            if row.kind != "published":
+                label = f"**{label}**"
             values = [format_with_interval(row.cells.get(column), table.digits) for column in table.columns]
-            if row.kind == "published":
-                label = _md(row.label)
-            else:
-                label = f"**{_md(row.label)}**"
-            out.append(f"| {label} | {' | '.join(values)} |")
-        out += ["", *([table.note, ""] if table.note else [])]
-    return "\n".join(out)
+            lines.append(f"| {label} | {' | '.join(values)} |")
+        lines.append("")
+        if table.note:
+            lines += [table.note, ""]
+    return "\n".join(lines)
 
 
-def _md(text: str) -> str:
-    """Text from models and datasets must not become markup."""
-    for char in "\\|*_`<>[]#":
-        if char not in "<>":
-            text = text.replace(char, "\\" + char)
-        else:
-            text = text.replace(char, "&lt;" if char == "<" else "&gt;")
-    return " ".join(text.split())
+def _markdown_title(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
+    if runs:
+        return ", ".join(summary.run for summary in runs)
+    if any(table.run_rows for table in tables):
+        return "weft"
+    return "Published results"
 
 
-def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
+def _escape_markdown(text: str) -> str:
+    """Return text of models and datasets on one line, in which nothing is markup."""
+    return " ".join(text.translate(MARKDOWN_ESCAPES).split())
+
+
+def _render_csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
+    has_deviation = _has_standard_deviation(tables)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    over = any(
-        cell.standard_deviation is not None for table in tables for row in table.rows for cell in row.cells.values()
-    )
-    writer.writerow(
-        [
-            "table",
-            "row",
-            "published",
-            "column",
-            "value",
-            "low",
-            "high",
-            "scored",
-            "due",
-            *(["deviation"] if over else []),
-        ]
-    )
+    if has_deviation:
+        writer.writerow((*CSV_COLUMNS, "standard_deviation"))
+    else:
+        writer.writerow(CSV_COLUMNS)
     for table in tables:
         for row in table.rows:
+            prefix = (escape_formula(table.title), escape_formula(row.label), int(row.kind == "published"))
             for column in table.columns:
                 cell = row.cells.get(column)
-                if cell is not None and (cell.value is not None or cell.expected):
-                    if cell.count:
-                        digits = 0
-                    else:
-                        if cell.digits is None:
-                            digits = table.digits
-                        else:
-                            digits = cell.digits
-                    values = ["" if one is None else f"{one:.{digits}f}" for one in (cell.value, cell.low, cell.high)]
-                    place = [
-                        escape_formula(table.title),
-                        escape_formula(row.label),
-                        int(row.kind == "published"),
-                        column,
-                    ]
-                    more = (
-                        ["" if cell.standard_deviation is None else f"{cell.standard_deviation:.{digits}f}"]
-                        if over
-                        else []
-                    )
-                    writer.writerow([*place, *values, cell.scored, cell.expected, *more])
+                if cell is None or (cell.value is None and not cell.expected):
+                    continue
+                digits = _cell_digits(cell, table.digits)
+                values = [_format_number(number, digits) for number in (cell.value, cell.low, cell.high)]
+                record = [*prefix, column, *values, cell.scored, cell.expected]
+                if has_deviation:
+                    record.append(_format_number(cell.standard_deviation, digits))
+                writer.writerow(record)
     return out.getvalue()
 
 
+def _has_standard_deviation(tables: Sequence[Table]) -> bool:
+    for table in tables:
+        for row in table.rows:
+            if any(cell.standard_deviation is not None for cell in row.cells.values()):
+                return True
+    return False
+
+
+def _cell_digits(cell: Cell, table_digits: int) -> int:
+    if cell.count:
+        return 0
+    if cell.digits is None:
+        return table_digits
+    return cell.digits
+
+
+def _format_number(number: float | None, digits: int) -> str:
+    if number is None:
+        return ""
+    return f"{number:.{digits}f}"
+
+
 def escape_formula(text: str) -> str:
-    """A spreadsheet must not take a name for a formula."""
+    """Return a text that no spreadsheet takes for a formula."""
     if text[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return "'" + text
     return text
 
 
-def _json(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
-    made: dict[str, Any] = {"runs": runs, "tables": tables_for_json(tables)}
-    return msgspec.json.format(msgspec.json.encode(made, order="deterministic"), indent=2).decode() + "\n"
+def _render_json(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
+    document: dict[str, Any] = {"runs": runs, "tables": tables_for_json(tables)}
+    encoded = msgspec.json.encode(document, order="deterministic")
+    return msgspec.json.format(encoded, indent=2).decode() + "\n"
 
 
-MAKERS: dict[str, Callable[[Sequence[Table], Sequence[Summary]], str]] = {"md": _markdown, "csv": _csv, "json": _json}
+RENDERERS: dict[str, Callable[[Sequence[Table], Sequence[Summary]], str]] = {
+    "md": _render_markdown,
+    "csv": _render_csv,
+    "json": _render_json,
+}
 FORMATS = TEXT_FORMATS

@@ -1,11 +1,10 @@
-"""Runs that differ in their seed alone as one row: the mean over them, their standard deviation, and an interval over
-seeds and dialogues.
+"""Runs that differ only in their seed as one row: the mean, its standard deviation, and an interval over seeds and
+dialogues.
 
-The mean is that of the runs' own numbers. Its interval has two parts, added in quadrature: dialogues are drawn again
-with the verdicts of all seeds in them (the cluster bootstrap of every other interval, on the pooled verdicts), and the
-seeds count as so many draws of a Student's t. Two seeds say little, and the interval says so."""
+The mean is that of the runs' own numbers. Its interval has two parts, added in quadrature: dialogues are resampled with
+the verdicts of all seeds in them (the cluster bootstrap of every other interval, on the pooled verdicts), and the seeds
+count as draws of a Student's t. Two seeds say little, and the interval is wide."""
 
-import itertools
 import math
 import re
 import statistics
@@ -14,151 +13,187 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from weft.errors import UserError, wrap_error
-from weft.results.run import Run, count_replies
+from weft.results.run import Run
+from weft.results.summary import count_replies
 from weft.results.titles import TitleInput, distinct_titles, format_title
 from weft.types import Cell, Row, Table
 
-# by degrees of freedom
+# 97.5% quantiles of Student's t, by degrees of freedom from 1
 T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 NOTE = "± is the standard deviation over seeds. Intervals are over seeds and dialogues."
-SeedGroups = Mapping[str, Sequence[Run]]  # under the name that their row has
-RowKey = tuple[str, str, str]
+SeedGroups = Mapping[str, Sequence[Run]]  # by the name of their row
+RowKey = tuple[str, str, str]  # table, row, arithmetic and subset
 Cells = Mapping[str, Cell]
 
 
 class PooledRun(Run):
-    """Several runs as one: all their turns and verdicts, by the same dialogues."""
+    """Several runs as one, with the turns and verdicts of all."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         first = runs[0]
-        self.id, self.benchmark = "+".join(run.id for run in runs), first.benchmark
-        self.record = replace(first.record, manifest=first.record.manifest.without_seed(), names=_names(first))
-        self.turns = [turn for run in runs for turn in run.turns]
-        self.groups = {sample: groups for run in runs for sample, groups in run.groups.items()}
+        self.id = "+".join(run.id for run in runs)
+        self.benchmark = first.benchmark
+        self.home = first.home
+        self.record = replace(first.record, manifest=first.record.manifest.without_seed(), names=_model_name(first))
+        self.turns = []
+        self.groups = {}
+        self.verdicts = []
+        self.totals = []
+        self.raw_verdict_count = 0
+        questions = 0
+        annotators = 0
+        for run in runs:
+            self.turns += run.turns
+            self.groups.update(run.groups)
+            self.verdicts += run.verdicts
+            self.totals += run.totals
+            self.raw_verdict_count += run.raw_verdict_count
+            questions += run.annotation_counts[0]
+            annotators = max(annotators, run.annotation_counts[1])
         self.replies = count_replies(turn.reply for turn in self.turns)
-        self.verdicts = [verdict for run in runs for verdict in run.verdicts]
-        self.totals = [total for run in runs for total in run.totals]
-        self.given, self.home = sum(run.raw_verdict_count for run in runs), first.home
-        self.annotation_counts = (
-            sum(run.annotation_counts[0] for run in runs),
-            max(run.annotation_counts[1] for run in runs),
-        )
+        self.annotation_counts = (questions, annotators)
 
 
 def group_by_seed(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """The runs that are one row, under its name. Raises UserError where no two of them differ in their seed alone."""
-    found: dict[str, list[Run]] = {}
+    """Return the runs that share a row, by the row's name. Raises UserError if no two differ only in their seed."""
+    by_settings: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(run.record.manifest.without_seed().digest, []).append(run)
-    groups = list(found.values())
-    if all(len(some) == 1 for some in groups):
+        by_settings.setdefault(run.record.manifest.without_seed().digest, []).append(run)
+    groups = list(by_settings.values())
+    if len(groups) == len(runs):
         raise UserError(
-            "--over seed: no two of these runs differ in their seed alone (--model-opt seed=N); `weft runs` lists them"
+            "--over seed: no two of these runs differ only in their seed (--model-opt seed=N); `weft runs` lists them"
         )
-    for some in groups:
-        seeds = [_seeds(run) for run in some]
-        if len(set(seeds)) < len(seeds):
-            raise UserError(f"--over seed: {some[0].id} and another have the same seed")
-    told = [_named(some) for some in groups]
-    if len(told) > 1:
-        names = distinct_titles(told)
-    else:
-        names = [format_title(told[0].manifest, "finished" if told[0].finished else "", told[0].names)]
-    return {
-        f"{name}, {len(some)} seeds" if len(some) > 1 else name: some for name, some in zip(names, groups, strict=True)
-    }
+    for group in groups:
+        if len({_seeds_of(run) for run in group}) < len(group):
+            raise UserError(f"--over seed: {group[0].id} and another run have the same seed; leave one out")
+    named: dict[str, list[Run]] = {}
+    for title, group in zip(_group_titles(groups), groups, strict=True):
+        if len(group) > 1:
+            named[f"{title}, {len(group)} seeds"] = group
+        else:
+            named[title] = group
+    return named
 
 
-def _names(run: Run) -> dict[str, str]:
-    return {role: name for role, name in run.record.names.items() if role == "model"}
+def _group_titles(groups: Sequence[Sequence[Run]]) -> list[str]:
+    inputs = [_title_input(group) for group in groups]
+    if len(inputs) > 1:
+        return distinct_titles(inputs)
+    only = inputs[0]
+    state = "finished" if only.finished else ""
+    return [format_title(only.manifest, state, only.names)]
 
 
-def _named(some: Sequence[Run]) -> TitleInput:
-    """Tags that begin alike (ours-s0, ours-s1) are a name for all of them."""
-    tags = [run.record.names.get("tag", "") for run in some]
-    alike = "".join(
-        letters[0] for letters in itertools.takewhile(lambda some: len(set(some)) == 1, zip(*tags, strict=False))
-    )
+def _title_input(runs: Sequence[Run]) -> TitleInput:
+    """Return what the title of a group is built from. Tags that begin alike (ours-s0, ours-s1) give its tag."""
+    tags = [run.record.names.get("tag", "") for run in runs]
+    tag = tags[0]
     if len(tags) > 1:
-        tag = re.sub(r"[-_ .,]+(s|seed)?[-_ .=]*$", "", alike)
-    else:
-        tag = tags[0]
-    names = {**_names(some[0]), **({"tag": tag} if tag else {})}
-    return TitleInput(
-        some[0].record.manifest.without_seed(), names, all(run.record.state == "finished" for run in some)
-    )
+        tag = re.sub(r"[-_ .,]+(s|seed)?[-_ .=]*$", "", _common_prefix(tags))
+    names = _model_name(runs[0])
+    if tag:
+        names["tag"] = tag
+    is_finished = all(run.record.state == "finished" for run in runs)
+    return TitleInput(runs[0].record.manifest.without_seed(), names, is_finished)
 
 
-def _seeds(run: Run) -> str:
+def _common_prefix(texts: Sequence[str]) -> str:
+    length = 0
+    for letters in zip(*texts, strict=False):
+        if len(set(letters)) > 1:
+            break
+        length += 1
+    return texts[0][:length]
+
+
+def _model_name(run: Run) -> dict[str, str]:
+    """Return the user's name for the model, by its role."""
+    if "model" not in run.record.names:
+        return {}
+    return {"model": run.record.names["model"]}
+
+
+def _seeds_of(run: Run) -> str:
     model = run.record.manifest.model
     return str([model.seed, *(part.seed for part in model.parts.values())])
 
 
 def pool_runs(groups: SeedGroups) -> dict[str, Run]:
-    """For plots: each group as one run."""
-    return {name: some[0] if len(some) == 1 else PooledRun(some) for name, some in groups.items()}
+    """Return each group as one run."""
+    pooled: dict[str, Run] = {}
+    for name, runs in groups.items():
+        if len(runs) == 1:
+            pooled[name] = runs[0]
+        else:
+            pooled[name] = PooledRun(runs)
+    return pooled
 
 
 def build_seed_tables(groups: SeedGroups) -> list[Table]:
-    """The benchmark's tables with a row for each group."""
+    """Return the benchmark's tables with one row per group."""
     benchmark = next(iter(groups.values()))[0].benchmark
-    whole = {name: run.results(name) for name, run in pool_runs(groups).items()}
+    pooled = pool_runs(groups)
+    cells_by_id: dict[str, list[dict[RowKey, Cells]]] = {}  # by the pooled run's id, one entry per seed
     try:
-        tables = list(benchmark.tables(list(whole.values())))
-        single = {
-            name: [_cells(benchmark.tables([run.results(name)])) for run in some]
-            for name, some in groups.items()
-            if len(some) > 1
-        }
+        tables = list(benchmark.tables([run.results(name) for name, run in pooled.items()]))
+        for name, runs in groups.items():
+            if len(runs) > 1:
+                cells_by_id[pooled[name].id] = [_cells_by_row(benchmark.tables([run.results(name)])) for run in runs]
     except Exception as error:
         raise wrap_error(f"benchmark {benchmark.name}: its tables", error) from error
-    by_id = {found.run: single[name] for name, found in whole.items() if name in single}
-    return [_with_seeds(table, by_id, benchmark.presentation.max_score) for table in tables]
+    return [_average_table(table, cells_by_id, benchmark.presentation.max_score) for table in tables]
 
 
-def _cells(tables: Iterable[Table]) -> dict[RowKey, Cells]:
-    return {
-        (table.title, row.name, f"{row.arithmetic} {row.subset}"): row.cells
-        for table in tables
-        for row in table.rows
-        if row.kind != "published"
-    }
+def _cells_by_row(tables: Iterable[Table]) -> dict[RowKey, Cells]:
+    cells: dict[RowKey, Cells] = {}
+    for table in tables:
+        for row in table.run_rows:
+            cells[table.title, row.name, f"{row.arithmetic} {row.subset}"] = row.cells
+    return cells
 
 
-def _with_seeds(table: Table, single: Mapping[str, Sequence[Mapping[RowKey, Cells]]], full: float) -> Table:
+def _average_table(
+    table: Table, cells_by_id: Mapping[str, Sequence[Mapping[RowKey, Cells]]], max_score: float
+) -> Table:
     rows: list[Row] = []
     for row in table.rows:
-        if row.run not in single:
+        if row.run not in cells_by_id:
             rows.append(row)
             continue
-        cells = [_like(table, row, some) for some in single[row.run]]
-        made = {key: mean_over_seeds(cell, [some.get(key) for some in cells], full) for key, cell in row.cells.items()}
-        rows.append(replace(row, cells=made))
-    return replace(table, rows=tuple(rows), note=" ".join([table.note, NOTE]).strip())
+        cells_by_seed = [_find_cells(table, row, cells) for cells in cells_by_id[row.run]]
+        averaged: dict[str, Cell] = {}
+        for column, cell in row.cells.items():
+            averaged[column] = mean_over_seeds(cell, [cells.get(column) for cells in cells_by_seed], max_score)
+        rows.append(replace(row, cells=averaged))
+    return replace(table, rows=tuple(rows), note=f"{table.note} {NOTE}".strip())
 
 
-def _like(table: Table, row: Row, some: Mapping[RowKey, Cells]) -> Cells:
-    """The same row of one run; where its two arithmetics agree, it has one row for both."""
-    places = [
-        (table.title, row.name, f"{way} {row.subset}")
-        for way in ((row.arithmetic, "") if row.arithmetic else ("", "strict"))
-    ]
-    return next((some[place] for place in places if place in some), dict[str, Cell]())
+def _find_cells(table: Table, row: Row, cells: Mapping[RowKey, Cells]) -> Cells:
+    """Return the same row of one run. A run whose two arithmetics agree has one row for both."""
+    arithmetics = (row.arithmetic, "") if row.arithmetic else ("", "strict")
+    for arithmetic in arithmetics:
+        key = (table.title, row.name, f"{arithmetic} {row.subset}")
+        if key in cells:
+            return cells[key]
+    return {}
 
 
-def mean_over_seeds(whole: Cell, cells: Sequence[Cell | None], full: float) -> Cell:
-    """`whole` is the cell of the pooled verdicts, `cells` those of the runs."""
+def mean_over_seeds(pooled: Cell, cells: Sequence[Cell | None], max_score: float) -> Cell:
+    """Return the mean of the runs' `cells`. `pooled` is the cell of all verdicts; it comes back if a run has no
+    value."""
     values = [cell.value for cell in cells if cell is not None and cell.value is not None]
     if len(values) < len(cells) or len(values) < 2:
-        return whole
+        return pooled
     value = statistics.fmean(values)
     deviation = statistics.stdev(values)
-    made = replace(whole, value=value, standard_deviation=None if whole.count else deviation)
-    if whole.low is None or whole.high is None or whole.value is None:
-        return made
-    of_seeds = T975[min(len(values) - 1, len(T975)) - 1] * deviation / math.sqrt(len(values))
-    low = value - math.hypot(whole.value - whole.low, of_seeds)
-    high = value + math.hypot(whole.high - whole.value, of_seeds)
-    if whole.low >= 0 and whole.high <= full:
-        low, high = max(0.0, low), min(full, high)
-    return replace(made, low=low, high=high)
+    mean = replace(pooled, value=value, standard_deviation=None if pooled.count else deviation)
+    if pooled.low is None or pooled.high is None or pooled.value is None:
+        return mean
+    over_seeds = T975[min(len(values) - 1, len(T975)) - 1] * deviation / math.sqrt(len(values))
+    low = value - math.hypot(pooled.value - pooled.low, over_seeds)
+    high = value + math.hypot(pooled.high - pooled.value, over_seeds)
+    if pooled.low >= 0 and pooled.high <= max_score:
+        low = max(0.0, low)
+        high = min(max_score, high)
+    return replace(mean, low=low, high=high)

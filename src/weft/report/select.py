@@ -1,166 +1,199 @@
-"""Which tables, rows and columns are shown. Pure: tables in, tables out; a table that is left without rows or columns
-is left out, and a name that fits nothing is a mistake that is told with what there is. What is chosen is never empty.
-And what a cell says, in every format: whoever shows a number shows what is made here."""
+"""Which tables, rows and columns a report shows, and how a cell reads in every format.
+
+Selecting takes tables and returns tables. A table that is left without rows or columns is dropped; a name that matches
+nothing is an error that lists what there is."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, convert
 from msgspec import ValidationError as Invalid
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from weft.errors import UserError
 from weft.types import Cell, Row, Table
 
-TEXT_FORMATS = ("md", "latex", "csv", "json")  # formats that show what is chosen
-LISTED = 40  # names in a message
+TEXT_FORMATS = ("md", "latex", "csv", "json")  # formats that accept a selection
+MAX_NAMES = 40  # names in an error
+LIST_FIELDS = ("columns", "rows", "tables")
 
 
 class Choices(Struct, frozen=True, forbid_unknown_fields=True):
-    """`columns` by name, in the order that they get; `rows` by a part of their label, or `ours` and `published`;
-    `tables` by number, counted from 1, or by a part of their title. None given means all. `intervals` and `label`, what
-    `\\label`s begin with, are LaTeX's."""
+    """What to show; an empty field shows everything."""
 
-    columns: tuple[str, ...] = ()
-    rows: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
-    intervals: bool = False
-    label: str = ""
+    columns: tuple[str, ...] = ()  # names, in the order in which they are shown
+    rows: tuple[str, ...] = ()  # parts of labels, or `ours` or `published`
+    tables: tuple[str, ...] = ()  # numbers, counted from 1, or parts of titles
+    intervals: bool = False  # LaTeX: print 95% intervals
+    label: str = ""  # LaTeX: how every \\label begins
 
 
-def parse_choices(given: Mapping[str, Any], format: str) -> Choices:
-    """From keyword arguments: a text is one name, or several with commas. Refuses what the format has no use for."""
-    unknown = [name for name in given if name not in Choices.__struct_fields__]
-    if unknown:
-        raise UserError(f"report() knows no {unknown[0]!r}; it knows {', '.join(Choices.__struct_fields__)}")
+def parse_choices(arguments: Mapping[str, Any], format: str) -> Choices:
+    """Return the choices from keyword arguments. A text is one name, or several separated by commas.
+
+    Raises UserError for an unknown argument, and for one that the format does not use."""
+    for name in arguments:
+        if name not in Choices.__struct_fields__:
+            raise UserError(f"report() has no argument {name!r}; it has {', '.join(Choices.__struct_fields__)}")
+    values = {name: _parse_argument(name, value) for name, value in arguments.items()}
     try:
-        made = convert({name: _listed(name, value) for name, value in given.items()}, Choices)
+        choices = convert(values, Choices)
     except Invalid as error:
         raise UserError(f"report(): {error}") from None
-    for name in Choices.__struct_fields__:
-        if not asdict(made)[name]:
-            continue
-        if format not in TEXT_FORMATS:
-            raise UserError(
-                f"--{name} is for {', '.join(TEXT_FORMATS)}, not for {format}: say --format md, or leave it out"
-            )
-        if name in ("intervals", "label") and format != "latex":
-            if name == "intervals":
-                more = "; md, csv and json have intervals always"
-            else:
-                more = ""
-            raise UserError(f"--{name} is for latex, not for {format}{more}")
-    return made
+    for name, value in values.items():
+        if value:
+            _check_format(name, format)
+    return choices
 
 
-def _listed(name: str, value: Any) -> Any:
-    if name not in ("columns", "rows", "tables"):
+def _check_format(name: str, format: str) -> None:
+    if format not in TEXT_FORMATS:
+        raise UserError(
+            f"--{name} is for {', '.join(TEXT_FORMATS)}, not for {format}: add --format md, or leave it out"
+        )
+    if format == "latex":
+        return
+    if name == "intervals":
+        raise UserError(f"--intervals is for latex, not for {format}; md, csv and json always have intervals")
+    if name == "label":
+        raise UserError(f"--label is for latex, not for {format}")
+
+
+def _parse_argument(name: str, value: Any) -> Any:
+    if name not in LIST_FIELDS:
         return value
     if isinstance(value, (str, int)):
-        found: Iterable[Any] = [value]
-    else:
-        found = value or ()
-    return tuple(str(one) for one in found)
+        return (str(value),)
+    return tuple(map(str, value or ()))
 
 
-def select_tables(tables: Sequence[Table], chosen: Choices) -> dict[int, Table]:
-    """What is chosen, by the number that each table has among all."""
-    if chosen.tables:
-        found = _some_tables(dict(enumerate(tables, 1)), chosen.tables)
-    else:
-        found = dict(enumerate(tables, 1))
-    if chosen.rows:
-        found = _some_rows(found, chosen.rows)
-    if chosen.columns:
-        found = _some_columns(found, chosen.columns)
-    return found
+def select_tables(tables: Sequence[Table], choices: Choices) -> dict[int, Table]:
+    """Return the chosen tables by number; a table keeps the number that it has among all."""
+    selected = dict(enumerate(tables, 1))
+    if choices.tables:
+        selected = _filter_tables(selected, choices.tables)
+    if choices.rows:
+        selected = _filter_rows(selected, choices.rows)
+    if choices.columns:
+        selected = _filter_columns(selected, choices.columns)
+    return selected
 
 
-def _some_tables(tables: dict[int, Table], wanted: Sequence[str]) -> dict[int, Table]:
-    def fits(text: str, number: int) -> bool:
-        if text.isdecimal():
-            return int(text) == number
-        return text.casefold() in tables[number].title.casefold()
+def _filter_tables(tables: dict[int, Table], names: Sequence[str]) -> dict[int, Table]:
+    def matches(name: str, number: int) -> bool:
+        if name.isdecimal():
+            return int(name) == number
+        return name.casefold() in tables[number].title.casefold()
 
-    there = [f"{number}: {table.title}" for number, table in tables.items()]
-    texts = _names(wanted, lambda text: any(fits(text, number) for number in tables), "table", there)
-    return {number: table for number, table in tables.items() if any(fits(text, number) for text in texts)}
+    def is_known(name: str) -> bool:
+        return any(matches(name, number) for number in tables)
 
+    titles = [f"{number}: {table.title}" for number, table in tables.items()]
+    wanted = _split_names(names, is_known, "table", titles)
 
-def _some_rows(tables: dict[int, Table], wanted: Sequence[str]) -> dict[int, Table]:
-    def fits(text: str, row: Row) -> bool:
-        if text in ("ours", "published"):
-            return (row.kind == "published") == (text == "published")
-        return text.casefold() in row.label.casefold()
+    def is_wanted(number: int) -> bool:
+        return any(matches(name, number) for name in wanted)
 
-    every = [row for table in tables.values() for row in table.rows]
-    there = ["ours", "published", *dict.fromkeys(row.label for row in every)]
-    texts = _names(wanted, lambda text: any(fits(text, row) for row in every), "row", there)
-    kept = {
-        n: replace(t, rows=tuple(row for row in t.rows if any(fits(text, row) for text in texts)))
-        for n, t in tables.items()
-    }
-    return {number: table for number, table in kept.items() if table.rows}
+    return {number: table for number, table in tables.items() if is_wanted(number)}
 
 
-def _some_columns(tables: dict[int, Table], wanted: Sequence[str]) -> dict[int, Table]:
-    there = {column.casefold(): column for table in tables.values() for column in table.columns}
-    names = _names(wanted, lambda text: text.casefold() in there, "column", list(there.values()))
-    folded = list(dict.fromkeys(name.casefold() for name in names))
-    kept: dict[int, Table] = {}
+def _matches_row(name: str, row: Row) -> bool:
+    if name == "published":
+        return row.kind == "published"
+    if name == "ours":
+        return row.kind != "published"
+    return name.casefold() in row.label.casefold()
+
+
+def _filter_rows(tables: dict[int, Table], names: Sequence[str]) -> dict[int, Table]:
+    all_rows: list[Row] = []
+    for table in tables.values():
+        all_rows += table.rows
+
+    def is_known(name: str) -> bool:
+        return any(_matches_row(name, row) for row in all_rows)
+
+    labels = dict.fromkeys(row.label for row in all_rows)
+    wanted = _split_names(names, is_known, "row", ["ours", "published", *labels])
+
+    def is_wanted(row: Row) -> bool:
+        return any(_matches_row(name, row) for name in wanted)
+
+    selected: dict[int, Table] = {}
     for number, table in tables.items():
-        columns = tuple(column for name in folded for column in table.columns if column.casefold() == name)
+        rows = tuple(filter(is_wanted, table.rows))
+        if rows:
+            selected[number] = replace(table, rows=rows)
+    return selected
+
+
+def _filter_columns(tables: dict[int, Table], names: Sequence[str]) -> dict[int, Table]:
+    known: dict[str, str] = {}  # names by their lower case
+    for table in tables.values():
+        known.update({column.casefold(): column for column in table.columns})
+
+    def is_known(name: str) -> bool:
+        return name.casefold() in known
+
+    wanted = dict.fromkeys(map(str.casefold, _split_names(names, is_known, "column", list(known.values()))))
+    selected: dict[int, Table] = {}
+    for number, table in tables.items():
+        columns: list[str] = []
+        for name in wanted:
+            columns += [column for column in table.columns if column.casefold() == name]
         if columns:
-            kept[number] = replace(table, columns=columns, rows=tuple(_narrowed(row, columns) for row in table.rows))
-    return kept
+            rows = tuple(_keep_columns(row, columns) for row in table.rows)
+            selected[number] = replace(table, columns=tuple(columns), rows=rows)
+    return selected
 
 
-def _narrowed(row: Row, columns: tuple[str, ...]) -> Row:
+def _keep_columns(row: Row, columns: Sequence[str]) -> Row:
     return replace(row, cells={column: row.cells[column] for column in columns if column in row.cells})
 
 
-def _names(wanted: Iterable[str], known: Callable[[str], bool], what: str, there: Sequence[str]) -> list[str]:
-    """Each text is a name as it stands, commas and all, or several names with commas between them."""
-    made: list[str] = []
-    for text in wanted:
-        if known(text.strip()) and text.strip():
-            parts = [text.strip()]
-        else:
-            parts = [part.strip() for part in text.split(",")]
-        for part in parts:
-            if not part or not known(part):
-                if len(there) > LISTED:
-                    more = f"; and {len(there) - LISTED} more"
-                else:
-                    more = ""
-                raise UserError(f"there is no {what} {part!r}; there is {'; '.join(there[:LISTED])}{more}")
-        made += parts
-    return made
+def _split_names(texts: Iterable[str], is_known: Callable[[str], bool], kind: str, known: Sequence[str]) -> list[str]:
+    """Return the names in the texts. A text that is a name as it stands, commas included, is one name."""
+    names: list[str] = []
+    for text in texts:
+        whole = text.strip()
+        if whole and is_known(whole):
+            names.append(whole)
+            continue
+        for part in text.split(","):
+            name = part.strip()
+            if not name or not is_known(name):
+                listed = "; ".join(known[:MAX_NAMES])
+                if len(known) > MAX_NAMES:
+                    listed += f"; and {len(known) - MAX_NAMES} more"
+                raise UserError(f"there is no {kind} {name!r}; there is {listed}")
+            names.append(name)
+    return names
 
 
 def format_cell(cell: Cell | None, digits: int = 3) -> str:
+    """Return a cell's value as text; a dash for a missing cell."""
     if cell is None:
         return "-"
     return cell.format(digits)
 
 
 def format_interval(cell: Cell | None, digits: int = 3) -> str:
-    """The 95% interval; nothing where there is none."""
+    """Return a cell's 95% interval; an empty text if it has none."""
     if cell is None:
         return ""
     return cell.format_interval(digits)
 
 
 def format_with_interval(cell: Cell | None, digits: int = 3) -> str:
-    """The value with its 95% interval."""
-    return " ".join(text for text in (format_cell(cell, digits), format_interval(cell, digits)) if text)
+    """Return a cell's value followed by its 95% interval."""
+    return f"{format_cell(cell, digits)} {format_interval(cell, digits)}".strip()
 
 
 def tables_for_json(tables: Sequence[Table]) -> list[Any]:
-    """Tables for JSON: numbers, without the verdicts behind them."""
-    return [replace(table, rows=tuple(map(_plain, table.rows))) for table in tables]
+    """Return the tables with their numbers alone, without the verdicts of each cell."""
+    return [replace(table, rows=tuple(map(_without_verdicts, table.rows))) for table in tables]
 
 
-def _plain(row: Row) -> Any:
-    numbers: Any = {name: cell.as_dict for name, cell in row.cells.items()}
-    return replace(row, cells=numbers)
+def _without_verdicts(row: Row) -> Row:
+    cells: Any = {column: cell.as_dict for column, cell in row.cells.items()}
+    return replace(row, cells=cells)

@@ -1,13 +1,13 @@
-"""A report as a folder that opens from anywhere: `index.html` (numbers), `dialogues.html` (the list), `d/N.html` (one
-page a dialogue), `plots/`, `img/`. Nothing in it points out of the folder. `single_file` puts everything into one page,
-for small runs.
+"""A report as a folder: `index.html` (numbers), `dialogues.html` (the list), `d/N.html` (one page per dialogue),
+`plots/`, `img/`. It opens offline, on any device: nothing in it points out of the folder.
 
-The folder is written beside its place and moved there when it is whole."""
+The folder is written next to its final place and moved there when it is complete. `write_single` puts everything into
+one page, for small runs."""
 
 import base64
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +22,7 @@ from weft.report.caveats import published_judge_of
 from weft.report.charts import Plot, build_plots
 from weft.report.compare import Comparison, compare
 from weft.report.dialogues import DialogueWriter, RunDialogue, build_dialogue_page
-from weft.report.gallery import SIDE, ImageFiles, InlineImages, Thumbnails
+from weft.report.gallery import MAX_SIDE, ImageFiles, InlineImages, Thumbnails
 from weft.report.html import Html, data_island, join, tag
 from weft.report.listing import build_list_page, build_listing, dialogues_by_sample
 from weft.report.numbers import (
@@ -33,27 +33,28 @@ from weft.report.numbers import (
     build_warnings,
     page_header,
 )
-from weft.results.run import Run, Summary, describe_shared_settings
+from weft.results.run import Run, describe_shared_settings
+from weft.results.summary import Summary
 from weft.store.blobs import write_file, write_folder
 from weft.store.journal import CallRecord, Journal
 from weft.types import Table
 
-MAX_SINGLE_FILE_BYTES = 50_000_000  # bytes of pictures, as they are written, that a single file may hold
-MARKER = ".weft-report"  # lists the files that are ours
+MAX_SINGLE_FILE_BYTES = 50_000_000  # of images, as data URLs, in a single file
+MARKER = ".weft-report"  # lists the files of the report
 LINKS = {"Numbers": "index.html", "Dialogues": "dialogues.html"}
 
 
 class ReportContents(Struct, frozen=True):
-    """All that the pages of some runs are made from."""
+    """What the pages of a report are built from."""
 
     title: str
-    runs: Mapping[str, Any]
+    runs: Mapping[str, Any]  # by title
     tables: Sequence[Table]
-    summaries: Mapping[str, Summary]
+    summaries: Mapping[str, Summary]  # by title
     comparisons: Sequence[Comparison]
-    dialogues: Mapping[str, Sequence[RunDialogue]]
+    dialogues: Mapping[str, Sequence[RunDialogue]]  # by sample, one entry per run
     benchmark: Benchmark
-    pooled_runs: Mapping[str, Any] = {}  # what plots show, where that is not the runs one by one
+    pooled_runs: Mapping[str, Any] = {}  # what plots show, if not the runs one by one
 
     @property
     def runs_to_plot(self) -> Mapping[str, Any]:
@@ -61,168 +62,195 @@ class ReportContents(Struct, frozen=True):
 
 
 def build_contents(
-    runs: Mapping[str, Run], tables: Sequence[Table], drawn: Mapping[str, Run] | None = None
+    runs: Mapping[str, Run], tables: Sequence[Table], pooled_runs: Mapping[str, Run] | None = None
 ) -> ReportContents:
-    """`drawn`: runs that are one row and one line, under its name."""
-    named = list(runs.items())
-    rivals = list((drawn or runs).items())
-    benchmark = named[0][1].benchmark
-    if len(rivals) <= 3:
-        pairs = itertools.combinations(rivals, 2)
-    else:
-        pairs = ((rivals[0], other) for other in rivals[1:])
-    comparisons = [compare(a, b, names=(first, second)) for (first, a), (second, b) in pairs if _comparable(a, b)]
-    title = f"{benchmark.name}: {', '.join(runs) if len(runs) <= MAX_UNFOLDED else f'{len(runs)} runs'}"
+    """Collect what a report shows. `pooled_runs`: runs over seeds as one, by the title of their row."""
+    benchmark = next(iter(runs.values())).benchmark
+    titles = ", ".join(runs) if len(runs) <= MAX_UNFOLDED else f"{len(runs)} runs"
     return ReportContents(
-        title,
-        runs,
-        tables,
-        {label: run.summary() for label, run in named},
-        comparisons,
-        dialogues_by_sample(runs),
-        benchmark,
-        drawn or {},
+        title=f"{benchmark.name}: {titles}",
+        runs=runs,
+        tables=tables,
+        summaries={title: run.summary() for title, run in runs.items()},
+        comparisons=_compare_runs(pooled_runs or runs),
+        dialogues=dialogues_by_sample(runs),
+        benchmark=benchmark,
+        pooled_runs=pooled_runs or {},
     )
 
 
-def _comparable(first: Run, second: Run) -> bool:
-    if first.benchmark.presentation.pairwise:
+def _compare_runs(runs: Mapping[str, Run]) -> list[Comparison]:
+    """Compare all pairs of few runs; of many, each with the first."""
+    titled = list(runs.items())
+    pairs: Iterable[tuple[tuple[str, Run], tuple[str, Run]]] = itertools.combinations(titled, 2)
+    if len(titled) > MAX_UNFOLDED:
+        pairs = zip(itertools.repeat(titled[0]), titled[1:], strict=False)
+    comparisons: list[Comparison] = []
+    for (first_title, first), (second_title, second) in pairs:
+        if _can_compare(first, second):
+            comparisons.append(compare(first, second, names=(first_title, second_title)))
+    return comparisons
+
+
+def _can_compare(first: Run, second: Run) -> bool:
+    if first.benchmark.presentation.pairwise or first.id == second.id:
         return False
-    scored = {(v.sample, v.turn, v.metric) for v in first.verdicts if v.value is not None}
-    return first.id != second.id and any(
-        (v.sample, v.turn, v.metric) in scored for v in second.verdicts if v.value is not None
-    )
+    return not _scored_keys(first).isdisjoint(_scored_keys(second))
 
 
-def write(made: ReportContents, journal: Journal, home: Path, out: Path, *, side: int = SIDE) -> Path:
-    """The folder; gives its `index.html`."""
+def _scored_keys(run: Run) -> set[tuple[str, int, str]]:
+    return {(verdict.sample, verdict.turn, verdict.metric) for verdict in run.verdicts if verdict.value is not None}
+
+
+def write(contents: ReportContents, journal: Journal, home: Path, out: Path, *, side: int = MAX_SIDE) -> Path:
+    """Write the report's folder; return the path of its `index.html`."""
     out = check_replaceable(out)
-    write_folder(out, lambda part: _write(made, journal, Thumbnails(home, side), part))
+    write_folder(out, lambda folder: _write_pages(contents, journal, Thumbnails(home, side), folder))
     return out / "index.html"
 
 
-def _write(made: ReportContents, journal: Journal, shown: Thumbnails, part: Path) -> None:
-    gallery = ImageFiles(shown)
-    (part / "d").mkdir()
-    for number, (sample, body) in enumerate(dialogue_bodies(made, journal, DialogueWriter(gallery, made.benchmark))):
-        if number:
-            before = f"{number - 1}.html"
-        else:
-            before = None
-        if number + 1 < len(made.dialogues):
-            after = f"{number + 1}.html"
-        else:
-            after = None
-        (part / "d" / f"{number}.html").write_text(
-            build_dialogue_page(
-                f"{made.title.partition(':')[0]}: {sample}", body, home="../dialogues.html", before=before, after=after
-            ),
-            encoding="utf-8",
+def _write_pages(contents: ReportContents, journal: Journal, thumbnails: Thumbnails, folder: Path) -> None:
+    images = ImageFiles(thumbnails)
+    _write_dialogues(contents, journal, images, folder / "d")
+    images.write(folder / "img")
+    list_page = build_list_page(
+        contents.title,
+        build_listing(contents.runs, contents.dialogues),
+        contents.benchmark.metrics,
+        page_header(contents.title, "Dialogues", LINKS),
+    )
+    (folder / "dialogues.html").write_text(list_page, encoding="utf-8")
+    body = build_numbers(contents, _save_plots(build_plots(contents.runs_to_plot), folder), "dialogues.html")
+    numbers_page = build_numbers_page(contents.title, page_header(contents.title, "Numbers", LINKS), body)
+    (folder / "index.html").write_text(numbers_page, encoding="utf-8")
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    (folder / MARKER).write_text("\n".join(files) + "\n", encoding="utf-8")
+
+
+def _write_dialogues(contents: ReportContents, journal: Journal, images: ImageFiles, folder: Path) -> None:
+    folder.mkdir()
+    benchmark = contents.title.partition(":")[0]
+    last = len(contents.dialogues) - 1
+    writer = DialogueWriter(images, contents.benchmark)
+    for number, (sample, body) in enumerate(dialogue_bodies(contents, journal, writer)):
+        page = build_dialogue_page(
+            f"{benchmark}: {sample}",
+            body,
+            home="../dialogues.html",
+            before=f"{number - 1}.html" if number > 0 else None,
+            after=f"{number + 1}.html" if number < last else None,
         )
-    gallery.write(part / "img")
-    data = build_listing(made.runs, made.dialogues)
-    (part / "dialogues.html").write_text(
-        build_list_page(made.title, data, made.benchmark.metrics, page_header(made.title, "Dialogues", LINKS)),
-        encoding="utf-8",
-    )
-    body = build_numbers(made, _saved(build_plots(made.runs_to_plot), part), "dialogues.html")
-    (part / "index.html").write_text(
-        build_numbers_page(made.title, page_header(made.title, "Numbers", LINKS), body), encoding="utf-8"
-    )
-    files = sorted(str(file.relative_to(part)) for file in part.rglob("*") if file.is_file())
-    (part / MARKER).write_text("\n".join(files) + "\n", encoding="utf-8")
+        (folder / f"{number}.html").write_text(page, encoding="utf-8")
 
 
 def check_replaceable(out: Path) -> Path:
-    """Where a report may go: nothing, an empty folder, or a report to which nobody has added anything."""
+    """Return the absolute path, if a report may be written there: to no or an empty folder, or over a report to which
+    nobody has added files. Raises UserError otherwise."""
     out = out.resolve()
     if not out.exists():
         return out
     if not out.is_dir():
-        raise UserError(f"{out} is a file; give a folder with --out, or --single-file")
-    there = {str(file.relative_to(out)) for file in out.rglob("*") if not file.is_dir() or file.is_symlink()}
+        raise UserError(f"{out} is a file; give a folder with --out, or add --single-file")
+    files = {str(path.relative_to(out)) for path in out.rglob("*") if not path.is_dir() or path.is_symlink()}
     marker = out / MARKER
     if marker.is_file():
-        ours = {MARKER, *marker.read_text(encoding="utf-8").splitlines()}
-    else:
-        ours = set[str]()
-    if there - ours:
-        raise UserError(f"{out} has files that are no part of a report ({min(there - ours)}); give another --out")
+        files -= {MARKER, *marker.read_text(encoding="utf-8").splitlines()}
+    if files:
+        raise UserError(f"{out} has files that are not part of a report ({min(files)}); give another --out")
     return out
 
 
-def dialogue_bodies(made: ReportContents, journal: Journal, writer: DialogueWriter) -> Iterator[tuple[str, Html]]:
-    """Each dialogue and its markup in turn, with the calls behind it from the journal."""
-    for sample, both in made.dialogues.items():
-        yield sample, writer.body(sample, both, read_calls(both, journal))
+def dialogue_bodies(contents: ReportContents, journal: Journal, writer: DialogueWriter) -> Iterator[tuple[str, Html]]:
+    """Yield each sample with the markup of its dialogue."""
+    for sample, dialogues in contents.dialogues.items():
+        yield sample, writer.body(sample, dialogues, read_calls(dialogues, journal))
 
 
-def read_calls(both: Sequence[RunDialogue], journal: Journal) -> dict[str, CallRecord]:
-    keys = [key for side in both for some in side.verdicts.values() for verdict in some for key in verdict.keys]
-    keys += [
-        key for side in both for turn in side.turns.values() if len(turn.reply.keys) > 1 for key in turn.reply.keys
-    ]
-    if keys:
-        return journal.calls(keys)
-    return {}
+def read_calls(dialogues: Sequence[RunDialogue], journal: Journal) -> dict[str, CallRecord]:
+    """Return the calls that a dialogue's page shows, by cache key: the judge's, and those of a strategy."""
+    keys: list[str] = []
+    for dialogue in dialogues:
+        for verdicts in dialogue.verdicts.values():
+            for verdict in verdicts:
+                keys += verdict.keys
+        for turn in dialogue.turns.values():
+            if len(turn.reply.keys) > 1:
+                keys += turn.reply.keys
+    if not keys:
+        return {}
+    return journal.calls(keys)
 
 
-def build_numbers(made: ReportContents, drawn: Sequence[PlotLinks], place: str, stamp: str | None = None) -> Html:
-    """`place` is the page of the list, for the rows that lead to their dialogues."""
-    groups = {
-        (key, value)
-        for both in made.dialogues.values()
-        for s in both
-        for turn in s.turns.values()
-        for key, value in turn.groups.items()
-    }
-    links = {
-        value: f"{place}#group%3A{key}={quote(value, safe='')}" for key, value in groups if key in made.benchmark.axes
-    }
-    warnings = build_warnings(made.summaries, made.tables, published_judge_of(made.benchmark))
-    common = describe_shared_settings(made.runs.values())
+def build_numbers(
+    contents: ReportContents, plot_links: Sequence[PlotLinks], list_page: str, stamp: str | None = None
+) -> Html:
+    """Return the content of the page of numbers. `list_page`: where rows of groups lead to."""
     return build_numbers_body(
-        made.title, made.tables, made.summaries, drawn, made.comparisons, warnings, links, stamp, common
+        contents.title,
+        contents.tables,
+        contents.summaries,
+        plot_links,
+        contents.comparisons,
+        build_warnings(contents.summaries, contents.tables, published_judge_of(contents.benchmark)),
+        _group_links(contents, list_page),
+        stamp,
+        describe_shared_settings(contents.runs.values()),
+        contents.benchmark.presentation.glossary,
     )
 
 
-def _saved(drawn: Sequence[Plot], folder: Path) -> list[PlotLinks]:
-    made: list[PlotLinks] = []
-    for plot in drawn:
+def _group_links(contents: ReportContents, list_page: str) -> dict[str, str]:
+    """Return by group the address of the list with that group's filter."""
+    links: dict[str, str] = {}
+    for dialogues in contents.dialogues.values():
+        for dialogue in dialogues:
+            for turn in dialogue.turns.values():
+                for axis in contents.benchmark.axes:
+                    if axis in turn.groups:
+                        group = turn.groups[axis]
+                        links[group] = f"{list_page}#group%3A{axis}={quote(group, safe='')}"
+    return links
+
+
+def _save_plots(built: Sequence[Plot], folder: Path) -> list[PlotLinks]:
+    links: list[PlotLinks] = []
+    for plot in built:
         stem = re.sub(r"[^\w.-]+", "-", plot.name)
         files = plots.save(plot.chart, folder / "plots" / stem)
-        (folder / "plots" / f"{stem}-dark.svg").write_text(plots.render_svg(plot.chart, dark=True), encoding="utf-8")
-        formats = {file.suffix[1:].upper(): f"plots/{file.name}" for file in files}
-        made.append(PlotLinks(plot, f"plots/{stem}.svg", f"plots/{stem}-dark.svg", formats))
-    return made
+        dark = plots.render_svg(plot.chart, dark=True)
+        (folder / "plots" / f"{stem}-dark.svg").write_text(dark, encoding="utf-8")
+        formats = {path.suffix[1:].upper(): f"plots/{path.name}" for path in files}
+        links.append(PlotLinks(plot, f"plots/{stem}.svg", f"plots/{stem}-dark.svg", formats))
+    return links
 
 
-def write_single(made: ReportContents, journal: Journal, home: Path, out: Path, *, side: int = SIDE) -> Path:
-    """Everything in one page: numbers, plots as data, dialogues as templates."""
+def write_single(contents: ReportContents, journal: Journal, home: Path, out: Path, *, side: int = MAX_SIDE) -> Path:
+    """Write everything as one page: numbers, plots as data URLs, dialogues as templates. Raises UserError if the images
+    are too large for one page."""
     if out.is_dir():
         raise UserError(f"{out} is a folder; --single-file writes a file, such as {out / 'report.html'}")
-    gallery = InlineImages(Thumbnails(home, side))
-    writer = DialogueWriter(gallery, made.benchmark)
-    templates = [
-        tag("template", body, id=f"d{number}")
-        for number, (_, body) in enumerate(dialogue_bodies(made, journal, writer))
-    ]
-    size = sum(map(len, gallery.data_urls.values()))
+    images = InlineImages(Thumbnails(home, side))
+    writer = DialogueWriter(images, contents.benchmark)
+    templates: list[Html] = []
+    for number, (_, body) in enumerate(dialogue_bodies(contents, journal, writer)):
+        templates.append(tag("template", body, id=f"d{number}"))
+    size = sum(map(len, images.data_urls.values()))
     if size > MAX_SINGLE_FILE_BYTES:
         raise UserError(
-            f"--single-file: {len(gallery.data_urls)} pictures come to {size / 1e6:.0f} MB, too much for one page; leave it out for a folder"
+            f"--single-file: {len(images.data_urls)} images come to {size / 1e6:.0f} MB, too much for one page; "
+            "leave it out to write a folder"
         )
-    templates.append(data_island("pictures", msgspec.json.encode(gallery.data_urls).decode()))
-    data = build_listing(made.runs, made.dialogues, single=True)
-    drawn = [PlotLinks(plot, _data_url(plot), _data_url(plot, dark=True)) for plot in build_plots(made.runs_to_plot)]
-    inside = tag(
-        "details", tag("summary", "Numbers and plots"), build_numbers(made, drawn, ""), class_="numbers", open=True
-    )
+    templates.append(data_island("images", msgspec.json.encode(images.data_urls).decode()))
+    links = [
+        PlotLinks(plot, _data_url(plot), _data_url(plot, dark=True)) for plot in build_plots(contents.runs_to_plot)
+    ]
+    numbers = build_numbers(contents, links, "")
+    folded = tag("details", tag("summary", "Numbers and plots"), numbers, class_="numbers", open=True)
     page = build_list_page(
-        made.title,
-        data,
-        made.benchmark.metrics,
-        join(page_header(made.title, "", {}), inside),
+        contents.title,
+        build_listing(contents.runs, contents.dialogues, single=True),
+        contents.benchmark.metrics,
+        join(page_header(contents.title, "", {}), folded),
         templates=join(templates),
         kind="list single",
     )
@@ -232,4 +260,5 @@ def write_single(made: ReportContents, journal: Journal, home: Path, out: Path, 
 
 
 def _data_url(plot: Plot, *, dark: bool = False) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(plots.render_svg(plot.chart, dark=dark).encode()).decode()}"
+    svg = plots.render_svg(plot.chart, dark=dark)
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"

@@ -1,2 +1,2 @@
-"""Runs and their results as the journal has them: one run with its tables, titles of runs, runs in a list, calibration
+"""Stored runs and their results: one run with its tables, its summary, titles of runs, the list of runs, calibration
 cards."""

@@ -1,7 +1,8 @@
-"""What runs are called: their model, and what was chosen for them. Of several runs, only what tells them apart.
+"""Titles of runs: the model, then the settings in brackets, as in `bagel [full, best-of:4]`.
 
-A run's manifest has everything that can change a number; here it becomes words. A name that the user gave wins: a tag
-for the run, the name in weft.toml for its model. No name is a bare digest."""
+A run's manifest has everything that can change a number; a title puts it in words. Of several runs, titles name only
+the settings that differ. A name that the user gave wins: a tag for the run, the name in weft.toml for its model. A
+title is never a bare digest."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -11,143 +12,179 @@ from msgspec import Struct
 
 from weft.store.manifest import Manifest
 
-LONGEST = 28  # characters of a value that only tells apart what nothing else does
-BORING = ("weft", "option_labels", "takes")  # what no reader can tell runs apart by
+MAX_VALUE_LENGTH = 28  # characters of a manifest value in a title
+IGNORED_FIELDS = ("weft", "option_labels", "takes")  # manifest fields by which no reader can tell runs apart
+NOT_IN_TITLE = ("model", "judge", "prompts")
 
 
 class TitleInput(Struct, frozen=True):
-    """A run, as far as its name needs it: its manifest, what its user calls it and its parts, whether it is done, when
-    it began."""
+    """What a title is built from."""
 
     manifest: Manifest
-    names: Mapping[str, str] = {}
+    names: Mapping[str, str] = {}  # the user's names, by role: tag, model, judge
     finished: bool = True
-    started: str = ""
+    started: str = ""  # day and minute
 
 
 def format_title(manifest: Manifest, state: str = "finished", names: Mapping[str, str] | None = None) -> str:
-    """A run in a few words: its model, and what was chosen for it."""
-    one = TitleInput(manifest, names or {}, state in ("finished", "part"))
-    found = describe_settings(one)
-    told = [text for key, text in found.items() if key not in ("model", "judge", "prompts")]
-    return _titled(one, [*told, *(["in part"] if state == "part" else [])])
+    """Return the title of one run: its model, and the settings that are not the defaults."""
+    run = TitleInput(manifest, names or {}, state in ("finished", "part"))
+    settings = [text for key, text in describe_settings(run).items() if key not in NOT_IN_TITLE]
+    if state == "part":
+        settings.append("in part")
+    return _build_title(run, settings)
 
 
 def distinct_titles(runs: Sequence[TitleInput]) -> list[str]:
-    """A name for each of several runs: its model, and what is not the same in all of them; never the same name
-    twice."""
-    told = _differing(runs)
-    made = [_titled(one, some) for one, some in zip(runs, told, strict=True)]
-    for name in {name for name in made if made.count(name) > 1}:
-        alike = [at for at, other in enumerate(made) if other == name]
-        for at, more in zip(alike, distinguishing_settings([runs[at] for at in alike]), strict=True):
-            made[at] = _titled(runs[at], [*told[at], more])
-    return [name if made.count(name) == 1 else f"{name} ({made[:at].count(name) + 1})" for at, name in enumerate(made)]
+    """Return a title for each run: its model, and the settings that differ between the runs. No title comes twice."""
+    settings = _differing_settings(runs)
+    titles = [_build_title(run, texts) for run, texts in zip(runs, settings, strict=True)]
+    for title in {title for title in titles if titles.count(title) > 1}:
+        indices = [index for index, other in enumerate(titles) if other == title]
+        details = distinguishing_settings([runs[index] for index in indices])
+        for index, detail in zip(indices, details, strict=True):
+            titles[index] = _build_title(runs[index], [*settings[index], detail])
+    return _number_duplicates(titles)
 
 
-def titles_without_setting(runs: Sequence[TitleInput], fact: str) -> list[str]:
-    """The same where one fact, such as the strategy, does not count: some may have the same name then."""
-    return [_titled(one, some) for one, some in zip(runs, _differing(runs, fact), strict=True)]
-
-
-def _differing(runs: Sequence[TitleInput], but: str = "") -> list[list[str]]:
-    found = [describe_settings(one) for one in runs]
-    keys = list(dict.fromkeys(key for some in found for key in some))
-    differing = [key for key in keys if key not in ("model", but) and len({some.get(key) for some in found}) > 1]
-    return [[some[key] for key in differing if key in some] for some in found]
+def titles_without_setting(runs: Sequence[TitleInput], setting: str) -> list[str]:
+    """Return titles that leave one setting out, such as the strategy. Two runs may then share a title."""
+    settings = _differing_settings(runs, setting)
+    return [_build_title(run, texts) for run, texts in zip(runs, settings, strict=True)]
 
 
 def shared_settings(runs: Sequence[TitleInput]) -> list[str]:
-    """What is the same in all of them, in words: to be said once."""
-    found = [describe_settings(one) for one in runs]
-    same = [key for key in found[0] if all(some.get(key) == found[0][key] for some in found)]
-    return [found[0][key] for key in same if key != "model"]
+    """Return the settings, in words, that all runs share; the model is not among them."""
+    first, *others = [describe_settings(run) for run in runs]
+    texts: list[str] = []
+    for key, text in first.items():
+        if key != "model" and all(settings.get(key) == text for settings in others):
+            texts.append(text)
+    return texts
 
 
 def describe_settings(run: TitleInput) -> dict[str, str]:
-    """What was chosen for a run, in words, by what it is about; what is as usual is left out."""
+    """Return a run's settings in words, by what they are about. Defaults are left out."""
     manifest = run.manifest
-    made = {"model": model_name(run)}
-    made |= {f"option {at}": text for at, text in enumerate(manifest.option_labels)}
+    settings = {"model": model_name(run)}
+    for number, label in enumerate(manifest.option_labels):
+        settings[f"option {number}"] = label
     if manifest.strategy != "none":
-        made["strategy"] = manifest.strategy
-    else:
-        made["strategy"] = ""
-    made |= manifest.model.choice_labels
+        settings["strategy"] = manifest.strategy
+    settings.update(manifest.model.choice_labels)
     if "model" in manifest.presets:
-        made["preset"] = f"preset {manifest.presets['model']}"
-    else:
-        made["preset"] = ""
-    made |= {f"where {axis}": f"{axis} {name}" for axis, name in manifest.where.items()}
+        settings["preset"] = f"preset {manifest.presets['model']}"
+    for axis, group in manifest.where.items():
+        settings[f"where {axis}"] = f"{axis} {group}"
     if manifest.limit is not None:
-        made["limit"] = f"first {manifest.limit}"
-    else:
-        made["limit"] = ""
+        settings["limit"] = f"first {manifest.limit}"
     if manifest.sample:
-        made["sample"] = f"{manifest.sample.count} at random (seed {manifest.sample.seed})"
-    else:
-        made["sample"] = ""
+        settings["sample"] = f"{manifest.sample.count} at random (seed {manifest.sample.seed})"
     if manifest.judge_repeats > 1:
-        made["repeats"] = f"{manifest.judge_repeats} judgements each"
-    else:
-        made["repeats"] = ""
-    made["judge"] = f"judged by {run.names.get('judge') or manifest.judge.name}"
+        settings["repeats"] = f"{manifest.judge_repeats} judgements each"
+    settings["judge"] = f"judged by {run.names.get('judge') or manifest.judge.name}"
     if manifest.prompts.source != "weft":
-        made["prompts"] = f"prompts {manifest.prompts.source}"
-    else:
-        made["prompts"] = ""
-    return {key: text for key, text in made.items() if text}
+        settings["prompts"] = f"prompts {manifest.prompts.source}"
+    return {key: text for key, text in settings.items() if text}
 
 
 def model_name(run: TitleInput) -> str:
     return run.names.get("model") or run.manifest.model.name
 
 
-def append_setting(title: str, fact: str) -> str:
-    """A title that says one thing more."""
+def without_tag(names: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's names for model and judge."""
+    return {role: name for role, name in names.items() if role != "tag"}
+
+
+def append_setting(title: str, setting: str) -> str:
+    """Add a setting to the brackets of a title."""
     if title.endswith("]"):
-        return f"{title[:-1]}, {fact}]"
-    return f"{title} [{fact}]"
-
-
-def _titled(run: TitleInput, told: Sequence[str]) -> str:
-    if run.names.get("tag"):
-        return run.names["tag"] + ("" if run.finished else " [unfinished]")
-    how = [*told, *([] if run.finished else ["unfinished"])]
-    if how:
-        return f"{model_name(run)} [{', '.join(how)}]"
-    return model_name(run)
+        return f"{title[:-1]}, {setting}]"
+    return f"{title} [{setting}]"
 
 
 def distinguishing_settings(runs: Sequence[TitleInput]) -> list[str]:
-    """What tells runs apart that have the same words: the first thing in which their manifests differ, else when they
-    began."""
-    leaves = [dict(_leaves(msgspec.to_builtins(one.manifest))) for one in runs]
-    for key in dict.fromkeys(key for some in leaves for key in some):
-        if len({some.get(key) for some in leaves}) == len(runs):
-            name = key.rpartition(".")[2]
-            if key.startswith("dataset."):
-                name = "data"
-            else:
-                if name == "version":
-                    name = "source"
-            return [f"{name} {_short(some.get(key))}" for some in leaves]
-    return [f"begun {one.started}" if one.started else "another" for one in runs]
+    """Return for each run the first manifest field in which all runs differ; without one, when each started."""
+    fields_by_run = [dict(_flatten(msgspec.to_builtins(run.manifest))) for run in runs]
+    paths: dict[str, None] = {}
+    for fields in fields_by_run:
+        paths.update(dict.fromkeys(fields))
+    for path in paths:
+        values = [fields.get(path) for fields in fields_by_run]
+        if len(set(values)) == len(runs):
+            name = _field_name(path)
+            return [f"{name} {_shorten(value)}" for value in values]
+    return [f"started {run.started}" if run.started else "another" for run in runs]
 
 
-def _short(value: str | None) -> str:
-    if value is None:
-        text = "none"
+def _differing_settings(runs: Sequence[TitleInput], ignored: str = "") -> list[list[str]]:
+    """Return for each run its settings, in words, that not all runs share."""
+    settings_by_run = [describe_settings(run) for run in runs]
+    keys: dict[str, None] = {}
+    for settings in settings_by_run:
+        keys.update(dict.fromkeys(settings))
+    texts: list[list[str]] = [[] for _ in runs]
+    for key in keys:
+        values = [settings.get(key) for settings in settings_by_run]
+        if key in ("model", ignored) or len(set(values)) == 1:
+            continue
+        for index, value in enumerate(values):
+            if value is not None:
+                texts[index].append(value)
+    return texts
+
+
+def _build_title(run: TitleInput, settings: Sequence[str]) -> str:
+    if run.names.get("tag"):
+        name = run.names["tag"]
+        texts: list[str] = []
     else:
-        text = value.removeprefix("source:")
-    if len(text) in (16, 64) and all(char in "0123456789abcdef" for char in text):
+        name = model_name(run)
+        texts = list(settings)
+    if not run.finished:
+        texts.append("unfinished")
+    if not texts:
+        return name
+    return f"{name} [{', '.join(texts)}]"
+
+
+def _number_duplicates(titles: Sequence[str]) -> list[str]:
+    numbered: list[str] = []
+    for index, title in enumerate(titles):
+        if titles.count(title) == 1:
+            numbered.append(title)
+        else:
+            numbered.append(f"{title} ({titles[:index].count(title) + 1})")
+    return numbered
+
+
+def _field_name(path: str) -> str:
+    if path.startswith("dataset."):
+        return "data"
+    name = path.rpartition(".")[2]
+    if name == "version":
+        return "source"
+    return name
+
+
+def _shorten(value: str | None) -> str:
+    """Return 8 characters of a digest, the end of anything else."""
+    if value is None:
+        return "none"
+    text = value.removeprefix("source:")
+    if len(text) in (16, 64) and set(text) <= set("0123456789abcdef"):
         return text[:8]
-    return text[-LONGEST:]
+    return text[-MAX_VALUE_LENGTH:]
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the dotted path and the value of every leaf that may tell two runs apart."""
     if isinstance(value, dict):
-        for key, one in cast(dict[str, Any], value).items():
-            yield from _leaves(one, f"{path}.{key}" if path else str(key))
-    elif path not in BORING and path.rpartition(".")[2] not in BORING and ".takes." not in path:
+        for key, child in cast(dict[str, Any], value).items():
+            child_path = f"{path}.{key}" if path else str(key)
+            yield from _flatten(child, child_path)
+        return
+    name = path.rpartition(".")[2]
+    if path not in IGNORED_FIELDS and name not in IGNORED_FIELDS and ".takes." not in path:
         yield path, str(value)

@@ -1,10 +1,12 @@
-"""What people say, in the journal beside what judges say: studies, and ratings as verdicts by people. On disk when
-`put` returns.
+"""What people say, in the journal next to what judges say: studies, and annotations as verdicts by people.
 
-ratings = Ratings(journal_file(home)) ratings.put(Rating("weave-tiny-1a2b3c4d", "study-1", "q7", "ann", (Verdict("s3",
-0, "key_point", 0.8, by="person"),), {"score": 8})) ratings.of("weave-tiny-1a2b3c4d")
+    annotations = Annotations(journal_file(home))
+    verdict = Verdict("s3", 0, "key_point", 0.8, by="person")
+    annotations.add(Annotation("weave-tiny-1a2b3c4d", "study-1", "q7", "ann", (verdict,), {"score": 8}))
+    annotations.find("weave-tiny-1a2b3c4d")
 
-A journal from before people rated has none; opened `readonly`, it is not changed by looking."""
+An annotation is on disk when `add` returns. Opened `readonly`, a journal is never changed.
+"""
 
 import sqlite3
 import threading
@@ -20,38 +22,37 @@ from weft.store.journal import DamagedJournal
 from weft.store.schema import create_tables, open_read_only
 from weft.types import Verdict
 
-Said = tuple[Verdict, ...]
-PUT = "INSERT OR REPLACE INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-BEGIN = "INSERT OR REPLACE INTO studies VALUES (?, ?, ?, ?)"
+PUT_ANNOTATION = "INSERT OR REPLACE INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+PUT_STUDY = "INSERT OR REPLACE INTO studies VALUES (?, ?, ?, ?)"
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 
 
 class Annotation(Struct, frozen=True):
-    """One question as one person answered it: a verdict for each of its metrics (`by` a person), and what was filled
-    in."""
+    """One question as one person answered it."""
 
     run: str
     study: str
     item: str  # the question, within its study
     annotator: str = field(name="rater")
-    verdicts: tuple[Verdict, ...]
-    answer: dict[str, Any] = {}
+    verdicts: tuple[Verdict, ...]  # one for each metric of the question, `by` a person
+    answer: dict[str, Any] = {}  # the form as it was filled in
     created_at: float = field(default=0.0, name="at")
-    seconds: float = 0.0  # that it took
-    # a question whose answer was known: it is in no number, and says how far its rater can be trusted
+    seconds: float = 0.0  # that the answer took
+    # the answer is known in advance: it is in no score, and tells how reliable the annotator is
     is_attention_check: bool = field(default=False, name="attention")
 
 
 class Study(Struct, frozen=True):
-    """Which questions of a run are rated by whom. `settings` is the business of those who make it."""
+    """Which questions of a run are annotated, and by whom."""
 
     id: str
     run: str
     created_at: float = field(name="made")
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {}  # see weft.judge_eval.annotation.study
 
 
 class Annotations:
-    """Any thread may use it."""
+    """The annotations and studies of a journal. Any thread may use it."""
 
     def __init__(self, path: Path, *, readonly: bool = False) -> None:
         self._path = path
@@ -67,55 +68,47 @@ class Annotations:
     def close(self) -> None:
         self._db.close()
 
-    def add(self, rating: Annotation) -> None:
-        """A second rating of the same question by the same person takes the place of the first."""
-        self.add_all([rating])
+    def add(self, annotation: Annotation) -> None:
+        """Store an annotation. It replaces an earlier one of the same question by the same person."""
+        self.add_all([annotation])
 
-    def add_all(self, ratings: Sequence[Annotation], studies: Sequence[Study] = ()) -> None:
-        """All of them, or none."""
-        rows = [_row(rating) for rating in ratings]
+    def add_all(self, annotations: Sequence[Annotation], studies: Sequence[Study] = ()) -> None:
+        """Store all of them, or none."""
+        annotation_rows = [_annotation_row(annotation) for annotation in annotations]
+        study_rows = [_study_row(study) for study in studies]
         with self._lock, self._db:
-            self._db.executemany(BEGIN, [_study(study) for study in studies])
-            self._db.executemany(PUT, rows)
+            self._db.executemany(PUT_STUDY, study_rows)
+            self._db.executemany(PUT_ANNOTATION, annotation_rows)
 
-    def remove(self, study: str, item: str, rater: str) -> None:
+    def remove(self, study: str, item: str, annotator: str) -> None:
+        """Delete one person's annotation of one question."""
+        sql = "DELETE FROM ratings WHERE study = ? AND item = ? AND rater = ?"
         with self._lock, self._db:
-            self._db.execute("DELETE FROM ratings WHERE study = ? AND item = ? AND rater = ?", (study, item, rater))
+            self._db.execute(sql, (study, item, annotator))
 
-    def find(self, run: str, study: str = "", rater: str = "") -> list[Annotation]:
-        """In the order in which they were given."""
+    def find(self, run: str, study: str = "", annotator: str = "") -> list[Annotation]:
+        """Return the annotations of a run, of one study or annotator if given, oldest first."""
         rows = self._rows(
             "SELECT run, study, item, rater, verdicts, answer, at, seconds, attention FROM ratings"
             " WHERE run = ? AND (? = '' OR study = ?) AND (? = '' OR rater = ?) ORDER BY at, study, item, rater",
-            (run, study, study, rater, rater),
+            (run, study, study, annotator, annotator),
         )
         try:
-            return [
-                Annotation(
-                    run,
-                    study,
-                    item,
-                    rater,
-                    msgspec.json.decode(said, type=Said),
-                    _object(answer),
-                    at,
-                    seconds,
-                    bool(known),
-                )
-                for run, study, item, rater, said, answer, at, seconds, known in rows
-            ]
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
-            raise DamagedJournal(self._path, f"a rating of {run}: {error}") from None
+            return [_parse_annotation(row) for row in rows]
+        except UNREADABLE as error:
+            raise DamagedJournal(self._path, f"an annotation of {run}: {error}") from None
 
     def add_study(self, study: Study) -> None:
+        """Store a study. It replaces an earlier one with the same id."""
         with self._lock, self._db:
-            self._db.execute(BEGIN, _study(study))
+            self._db.execute(PUT_STUDY, _study_row(study))
 
     def studies(self, run: str) -> list[Study]:
+        """Return the studies of a run, oldest first."""
         rows = self._rows("SELECT id, run, made, settings FROM studies WHERE run = ? ORDER BY made, id", (run,))
         try:
-            return [Study(study, run, made, _object(settings)) for study, run, made, settings in rows]
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
+            return [Study(id, run, created_at, _parse_object(settings)) for id, run, created_at, settings in rows]
+        except UNREADABLE as error:
             raise DamagedJournal(self._path, f"a study of {run}: {error}") from None
 
     def _rows(self, sql: str, values: Sequence[Any]) -> list[Any]:
@@ -126,25 +119,38 @@ class Annotations:
             raise DamagedJournal(self._path, error) from None
 
 
-def _row(rating: Annotation) -> tuple[Any, ...]:
-    at = rating.created_at or time.time()
-    said, answer = (msgspec.json.encode(one).decode() for one in (rating.verdicts, rating.answer))
-    return (
-        rating.run,
-        rating.study,
-        rating.item,
-        rating.annotator,
-        said,
-        answer,
-        at,
-        rating.seconds,
-        int(rating.is_attention_check),
+def _parse_annotation(row: Sequence[Any]) -> Annotation:
+    run, study, item, annotator, verdicts, answer, created_at, seconds, attention = row
+    return Annotation(
+        run,
+        study,
+        item,
+        annotator,
+        msgspec.json.decode(verdicts, type=tuple[Verdict, ...]),
+        _parse_object(answer),
+        created_at,
+        seconds,
+        bool(attention),
     )
 
 
-def _study(study: Study) -> tuple[Any, ...]:
+def _annotation_row(annotation: Annotation) -> tuple[Any, ...]:
+    return (
+        annotation.run,
+        annotation.study,
+        annotation.item,
+        annotation.annotator,
+        msgspec.json.encode(annotation.verdicts).decode(),
+        msgspec.json.encode(annotation.answer).decode(),
+        annotation.created_at or time.time(),
+        annotation.seconds,
+        int(annotation.is_attention_check),
+    )
+
+
+def _study_row(study: Study) -> tuple[Any, ...]:
     return study.id, study.run, study.created_at, msgspec.json.encode(study.settings).decode()
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     return msgspec.json.decode(text, type=dict[str, Any])

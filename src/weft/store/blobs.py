@@ -1,10 +1,10 @@
-"""Pictures as files named by the sha256 of their bytes: bytes in are bytes kept. And the one way in which weft writes
-what must be whole: under another name first, then renamed.
+"""Images as files named by the sha256 of their bytes, which are stored unchanged; and the one way in which weft writes
+a file or a folder that must be whole: under a temporary name first, then renamed.
 
-A blob is written to a temporary name, flushed and renamed, so a file that has its final name is whole. Putting the same
-bytes twice stores them once. A picture is proven the first time it is put: what is in the store can be used for
-everything. It is checked against its name whenever it is read: a file that was damaged is put aside, so that the next
-command makes it anew, and is never used."""
+A file with its final name is therefore whole. The same bytes are stored once. An image is verified when it is first
+stored, so everything in the store can be decoded. Its digest is checked whenever it is read: a damaged file is moved
+aside, so that the next command makes it anew, and is never used.
+"""
 
 import hashlib
 import os
@@ -25,57 +25,67 @@ from weft.untrusted import open_file
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
-BLOBS = "blobs"  # their folder in a home
+BLOBS = "blobs"  # the store's folder in a home
 DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def blobs_folder(home: str | Path) -> Path:
+    """Return the folder of a home's image store."""
     return Path(home) / BLOBS
 
 
 @dataclass(frozen=True)
 class Blobs:
-    """A store in a folder, which is made when something is put into it."""
+    """An image store in a folder, which is created when the first image is put into it."""
 
     root: Path
 
     def path(self, digest: str) -> Path:
-        """Raises PictureError for what is no digest: it may have come with a journal, from anybody."""
+        """Return the path of an image. Raises ImageError for an invalid digest: a journal may come from anybody."""
         if DIGEST.fullmatch(digest) is None:
-            raise ImageError(f"{digest[:12]!r} is no picture's name")
+            raise ImageError(f"{digest[:12]!r} is not the digest of an image")
         return self.root / digest[:2] / digest
 
     def put(self, data: bytes, *, durable: bool = True, verified: bool = False) -> Image:
-        """Keep a picture. Raises PictureError for bytes that are no usable picture; nothing is stored then. Raises
-        StoreError if it cannot be kept. What can be made again at no cost need not be `durable`: it survives the
-        process, but is not waited for until it would survive a power cut. `proven`: we made it ourselves."""
+        """Store an image, and return once it is on disk.
+
+        `durable`: it survives a power cut; not needed for what can be made again at no cost. `verified`: weft encoded
+        it itself. Raises ImageError for bytes that are not a usable image, which are not stored, and StoreError if it
+        cannot be written.
+        """
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
-        there = _has(path, len(data))  # a power cut may have left it short
-        media_type, width, height = measure(data) if there or verified else verify_image(data)
-        if not there:
+        is_stored = _has_size(path, len(data))  # a power cut may have left it short
+        if is_stored or verified:
+            media_type, width, height = measure(data)
+        else:
+            media_type, width, height = verify_image(data)
+        if not is_stored:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_file(path, data, durable=durable)
             except OSError as error:
-                raise StoreError(f"a picture cannot be kept in {self.root}: {error.strerror or error}") from None
+                raise StoreError(f"an image cannot be stored in {self.root}: {error.strerror or error}") from None
         return Image(digest, media_type, width, height, len(data))
 
-    def put_pil(self, picture: "Pil.Image", *, durable: bool = True) -> Image:
-        return self.put(encode_png(picture), durable=durable, verified=True)
+    def put_pil(self, image: "Pil.Image", *, durable: bool = True) -> Image:
+        """Store a Pillow image as PNG."""
+        return self.put(encode_png(image), durable=durable, verified=True)
 
-    def put_jpeg(self, picture: "Pil.Image") -> Image:
-        return self.put(encode_jpeg(picture), durable=False, verified=True)
+    def put_jpeg(self, image: "Pil.Image") -> Image:
+        """Store a Pillow image as JPEG."""
+        return self.put(encode_jpeg(image), durable=False, verified=True)
 
     def has(self, image: Image) -> bool:
-        return DIGEST.fullmatch(image.digest) is not None and _has(self.path(image.digest), image.size)
+        """Return whether an image is stored, by its name and size."""
+        return DIGEST.fullmatch(image.digest) is not None and _has_size(self.path(image.digest), image.size)
 
     def open_file(self, image: Image) -> BinaryIO:
-        """The picture's file, open: a plain file of ours, never a link to another. Who reads it checks it against its
-        name."""
+        """Open an image's file, never a symbolic link. The reader must check the digest."""
         return open_file(self.path(image.digest), MAX_BYTES, ImageError, follow=False)
 
     def read(self, image: Image) -> bytes:
+        """Return an image's bytes. Raises ImageError if they are missing or damaged."""
         try:
             with self.open_file(image) as file:
                 data = file.read()
@@ -88,7 +98,7 @@ class Blobs:
         return data
 
     def quarantine(self, image: Image) -> ImageError:
-        """A picture's file is not what it was: it is put aside, and is not in the store any more."""
+        """Move a damaged file out of the store, and return the error to raise."""
         path = self.path(image.digest)
         with suppress(OSError):
             path.replace(path.with_name(f".damaged-{image.digest}"))
@@ -97,38 +107,43 @@ class Blobs:
         )
 
     def decode(self, image: Image) -> "Pil.Image":
-        """The decoded picture, for small ones; who opens large ones uses `opened`, and lets them go."""
+        """Return the decoded image. For large ones use `decode_within_memory`."""
         return decode(self.read(image))
 
     @contextmanager
     def decode_within_memory(self, image: Image) -> "Generator[Pil.Image]":
-        """The decoded picture for a moment, once there is room for it."""
+        """Yield the decoded image, once the images decoded at this moment leave room for it."""
         with PIXEL_BUDGET.reserve(image.width * image.height):
             yield decode(self.read(image))
 
 
 def find_missing_images(home: Path, replies: Iterable[Reply]) -> list[str]:
-    """Pictures that replies have, and the store has not."""
+    """Return the digests of images in replies that are not in the store, each once."""
     blobs = Blobs(blobs_folder(home))
-    return list(dict.fromkeys(image.digest for reply in replies for image in reply.images if not blobs.has(image)))
+    missing: dict[str, None] = {}
+    for reply in replies:
+        for image in reply.images:
+            if not blobs.has(image):
+                missing[image.digest] = None
+    return list(missing)
 
 
 def find_damaged_images(home: Path, *, quarantine: bool) -> list[str]:
-    """Pictures that are not what their names say; put aside, they are no longer in the store."""
-    bad: list[str] = []
+    """Return the names of stored files whose bytes do not match, and move them out of the store if asked to."""
+    damaged: list[str] = []
     for path in sorted(blobs_folder(home).glob("??/*")):
         if DIGEST.fullmatch(path.name) is None or path.is_symlink():
             continue
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() == path.name:
                 continue
-        bad.append(path.name)
+        damaged.append(path.name)
         if quarantine:
             path.replace(path.with_name(f".damaged-{path.name}"))
-    return bad
+    return damaged
 
 
-def _has(path: Path, size: int) -> bool:
+def _has_size(path: Path, size: int) -> bool:
     try:
         return path.stat().st_size == size
     except OSError:
@@ -136,8 +151,7 @@ def _has(path: Path, size: int) -> bool:
 
 
 def write_file(path: Path, data: bytes, *, durable: bool = False, world_readable: bool = False) -> None:
-    """`durable` waits until it would survive a power cut. `shown`: others may read it too, as any file that a user
-    writes."""
+    """Write a file so that it is whole or absent. `durable`: wait until it would survive a power cut."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -154,18 +168,17 @@ def write_file(path: Path, data: bytes, *, durable: bool = False, world_readable
 
 
 def write_folder(out: Path, write: Callable[[Path], None]) -> None:
-    """A folder that `write` fills under another name. What is at its place goes when the new one is whole: at every
-    moment the old one or the new one is there, under a name that tells."""
+    """Replace a folder by one that `write` fills. At every moment the old one or the new one is there, whole."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    new = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
-        part.chmod(0o755)
-        write(part)
-        old = out.with_name(f".{out.name}.old-{part.name}")
+        new.chmod(0o755)
+        write(new)
+        old = out.with_name(f".{out.name}.old-{new.name}")
         if out.exists():
             out.rename(old)
-        part.rename(out)
+        new.rename(out)
         shutil.rmtree(old, ignore_errors=True)
     except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)
         raise

@@ -1,11 +1,10 @@
-"""The one place where picture bytes are opened. Bytes are untrusted: the format comes from the bytes, never from a
-name; size limits are checked on the header before anything is decoded, so a decompression bomb costs nothing.
+"""The one place where image bytes are opened. Bytes are untrusted: the format comes from the bytes, never from a name;
+size limits are checked on the header before anything is decoded, so a decompression bomb costs nothing.
 
-What may be a picture is decided here and nowhere else: a whole PNG, JPEG, WebP or GIF of one frame. An SVG is a
-program, an animation is many pictures, a truncated file is none. A picture whose EXIF cannot be read is taken as it
-stands.
+What counts as an image is decided here and nowhere else: a whole PNG, JPEG, WebP or GIF of one frame. An SVG is a
+program, an animation is many images, a truncated file is none. An image whose EXIF cannot be read is taken as stored.
 
-Pictures are large once they are decoded: `ROOM` lets as many be in memory together as have `MAX_PIXELS` between them.
+Images are large once they are decoded: `PIXEL_BUDGET` bounds the pixels that are in memory at one time.
 """
 
 import contextlib
@@ -22,12 +21,13 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_PIXELS = 100_000_000
-HUGE = 16_000_000
+MAX_WHOLE_RESIZE_PIXELS = 16_000_000  # larger images are downscaled band by band
+EXIF_ORIENTATION = 0x0112
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif"}
 
 
 def sniff(data: bytes) -> str:
-    """Media type by magic number."""
+    """Return the media type by magic number. Raises ImageError for any other format."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -38,77 +38,82 @@ def sniff(data: bytes) -> str:
         return "image/gif"
     if not data:
         raise ImageError("is empty (0 bytes)")
-    raise ImageError(f"is not a PNG, JPEG, WebP or GIF picture (it starts with {data[:8]!r})")
+    raise ImageError(f"is not a PNG, JPEG, WebP or GIF image (it starts with {data[:8]!r})")
 
 
 def measure(data: bytes) -> tuple[str, int, int]:
-    """Media type, width and height from the header alone, within the limits."""
+    """Return media type, width and height from the header alone. Raises ImageError beyond the limits."""
     media_type = sniff(data)
     if len(data) > MAX_BYTES:
         raise ImageError(f"has {len(data):,} bytes, more than the limit of {MAX_BYTES:,}")
-    picture = _open(data)
-    width, height = picture.size
+    image = _open(data)
+    width, height = image.size
     return media_type, width, height
 
 
 def decode(data: bytes) -> "Pil.Image":
-    """The decoded picture. Raises PictureError for anything cut short or corrupt."""
+    """Return the decoded image. Raises ImageError if it is animated, truncated or corrupt."""
     media_type = sniff(data)
-    picture = _open(data)
+    image = _open(data)
     try:
-        if getattr(picture, "is_animated", False):
-            raise ImageError("is animated: one still picture is due")
+        if getattr(image, "is_animated", False):
+            raise ImageError("is animated: one still image is expected")
         _check_whole(data, media_type)
-        picture.load()
+        image.load()
     except ImageError:
         raise
     except Exception as error:  # Pillow's decoders raise nearly anything on broken input
         raise ImageError(f"is corrupt: {_first_line(error)}") from None
-    return picture
+    return image
 
 
 def open_lazily(data: bytes) -> "Pil.Image":
-    """A picture from the store that is decoded when somebody looks at it."""
+    """Return an image from the store that is decoded on first access to its pixels."""
     return _open(data)
 
 
 def verify_image(data: bytes) -> tuple[str, int, int]:
-    """Its measures. Raises PictureError unless it can be used for everything that weft does with pictures: decoded,
-    turned, converted."""
+    """Return media type, width and height of an image that can be decoded, rotated and converted.
+
+    Raises ImageError for any other bytes.
+    """
     media_type, width, height = measure(data)
     with PIXEL_BUDGET.reserve(width * height):
-        picture = decode(data)
+        image = decode(data)
         try:
             for mode in ("RGB", "RGBA", "L"):
-                apply_orientation(picture.crop((0, 0, 1, 1)), exif_orientation(picture)).convert(mode)
+                apply_orientation(image.crop((0, 0, 1, 1)), exif_orientation(image)).convert(mode)
         except Exception as error:  # see decode
             raise ImageError(f"cannot be used: {_first_line(error)}") from None
     return media_type, width, height
 
 
 class PixelBudget:
-    """How many pixels may be in memory together. A picture that is larger than all of it is let in alone."""
+    """Bounds the decoded pixels in memory. An image larger than the whole budget is admitted alone."""
 
     def __init__(self, pixels: int) -> None:
-        self._free = self._all = pixels
+        self._total = pixels
+        self._free = pixels
         self._changed = threading.Condition()
-        self._mine = threading.local()
+        self._thread = threading.local()
 
     @contextlib.contextmanager
     def reserve(self, pixels: int) -> Generator[None]:
-        """Waits until there is room. A thread that has some gets more at once: if it waited, nobody might ever go
-        on."""
-        pixels = min(pixels, self._all)
-        inside: int = vars(self._mine).get("times", 0)
+        """Wait until there is room, and hold it.
+
+        A thread that holds some gets more at once: if two such threads waited for each other, neither would go on.
+        """
+        pixels = min(pixels, self._total)
+        depth: int = vars(self._thread).get("depth", 0)
         with self._changed:
-            if not inside:
+            if not depth:
                 self._changed.wait_for(lambda: self._free >= pixels)
             self._free -= pixels
-        self._mine.times = inside + 1
+        self._thread.depth = depth + 1
         try:
             yield
         finally:
-            self._mine.times = inside
+            self._thread.depth = depth
             with self._changed:
                 self._free += pixels
                 self._changed.notify_all()
@@ -117,72 +122,81 @@ class PixelBudget:
 PIXEL_BUDGET = PixelBudget(MAX_PIXELS)
 
 
-def exif_orientation(picture: "Pil.Image") -> int:
-    """How EXIF says that the picture is to be turned: 1 is as it is, which is what unreadable EXIF means as well."""
+def exif_orientation(image: "Pil.Image") -> int:
+    """Return the EXIF orientation from 1 to 8; 1, as stored, if the EXIF has none or cannot be read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of EXIF that cannot be read
         try:
-            found = picture.getexif().get(0x0112, 1)
+            orientation = image.getexif().get(EXIF_ORIENTATION, 1)
         except Exception:  # see decode
             return 1
-    if found in range(1, 9):
-        return found
+    if orientation in range(1, 9):
+        return orientation
     return 1
 
 
-def apply_orientation(picture: "Pil.Image", how: int) -> "Pil.Image":
+def apply_orientation(image: "Pil.Image", orientation: int) -> "Pil.Image":
+    """Rotate and flip an image as an EXIF orientation says."""
+    from PIL.Image import Transpose
+
+    methods = {
+        2: Transpose.FLIP_LEFT_RIGHT,
+        3: Transpose.ROTATE_180,
+        4: Transpose.FLIP_TOP_BOTTOM,
+        5: Transpose.TRANSPOSE,
+        6: Transpose.ROTATE_270,
+        7: Transpose.TRANSVERSE,
+        8: Transpose.ROTATE_90,
+    }
+    if orientation in methods:
+        return image.transpose(methods[orientation])
+    return image
+
+
+def make_upright(image: "Pil.Image") -> "Pil.Image":
+    """Rotate and flip an image as its own EXIF says."""
+    return apply_orientation(image, exif_orientation(image))
+
+
+def flatten(image: "Pil.Image", background: str = "white") -> "Pil.Image":
+    """Return an upright RGB image of 8 bits a channel, with transparent pixels over the background."""
     from PIL import Image as Pil
 
-    way = Pil.Transpose
-    ways = {
-        2: way.FLIP_LEFT_RIGHT, 3: way.ROTATE_180, 4: way.FLIP_TOP_BOTTOM, 5: way.TRANSPOSE, 6: way.ROTATE_270, 7: way.TRANSVERSE,
-        8: way.ROTATE_90,
-    }  # fmt: skip
-    if how in ways:
-        return picture.transpose(ways[how])
-    return picture
+    image = make_upright(image)
+    if image.mode.startswith("I"):  # 16 bits, which a plain conversion would clip at 255
+        image = image.convert("I").point(lambda value: value / 257).convert("L")
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    foreground = image.convert("RGBA")
+    canvas = Pil.new("RGBA", foreground.size, background)
+    canvas.alpha_composite(foreground)
+    return canvas.convert("RGB")
 
 
-def make_upright(picture: "Pil.Image") -> "Pil.Image":
-    """The picture as people see it."""
-    return apply_orientation(picture, exif_orientation(picture))
-
-
-def flatten(picture: "Pil.Image", ground: str = "white") -> "Pil.Image":
-    """Upright, eight bits a colour, nothing transparent: as a person sees it on that ground."""
+def downscale(image: "Pil.Image", side: int) -> "Pil.Image":
+    """Return the image with its longer side at most `side` pixels. A huge one is reduced without a second copy."""
     from PIL import Image as Pil
 
-    picture = make_upright(picture)
-    if picture.mode.startswith("I"):  # 16 bits, which would be cut off at 255
-        picture = picture.convert("I").point(lambda value: value / 257).convert("L")
-    if not picture.has_transparency_data:
-        return picture.convert("RGB")
-    clear = picture.convert("RGBA")
-    made = Pil.new("RGBA", clear.size, ground)
-    made.alpha_composite(clear)
-    return made.convert("RGB")
-
-
-def downscale(picture: "Pil.Image", side: int) -> "Pil.Image":
-    """The picture with its longer side at most so long. A huge one is first made smaller band by band, without a second
-    copy of it."""
-    from PIL import Image as Pil
-
-    factor = max(picture.size) // (2 * side)
-    if picture.width * picture.height > HUGE and factor > 1 and picture.mode in ("RGB", "RGBA", "L", "LA"):
-        size = (-(-picture.width // factor), -(-picture.height // factor))
-        reduced = Pil.new(picture.mode, size)
-        for top in range(0, picture.height, 64 * factor):
-            band = picture.crop((0, top, picture.width, min(picture.height, top + 64 * factor)))
+    factor = max(image.size) // (2 * side)
+    is_huge = image.width * image.height > MAX_WHOLE_RESIZE_PIXELS
+    if is_huge and factor > 1 and image.mode in ("RGB", "RGBA", "L", "LA"):
+        size = (-(-image.width // factor), -(-image.height // factor))
+        reduced = Pil.new(image.mode, size)
+        for top in range(0, image.height, 64 * factor):
+            bottom = min(image.height, top + 64 * factor)
+            band = image.crop((0, top, image.width, bottom))
             reduced.paste(band.reduce(factor), (0, top // factor))
-        picture = reduced
-    picture.thumbnail((side, side))
-    return picture
+        image = reduced
+    image.thumbnail((side, side))
+    return image
 
 
 def _check_whole(data: bytes, media_type: str) -> None:
-    """That the file has its end. Pillow lets GIFs and PNGs pass without, and anything if somebody's code in this
-    process has told it so. A JPEG of which nothing but the mark at its end is missing is whole: cameras make such."""
+    """Raise ImageError for a file without its end.
+
+    Pillow accepts truncated GIFs and PNGs, and every truncated image if other code in this process sets
+    LOAD_TRUNCATED_IMAGES. A JPEG that lacks only its end marker is whole: cameras write such files.
+    """
     from PIL import ImageFile
 
     if media_type == "image/jpeg":
@@ -197,23 +211,23 @@ def _check_whole(data: bytes, media_type: str) -> None:
         raise ImageError("is corrupt: it is truncated")
 
 
-def encode_png(picture: "Pil.Image") -> bytes:
-    """Lossless bytes for a picture that has none of its own. Same pixels, same bytes."""
-    if picture.mode not in ("RGB", "RGBA", "L"):
-        picture = picture.convert("RGBA" if "A" in picture.getbands() or "transparency" in picture.info else "RGB")
+def encode_png(image: "Pil.Image") -> bytes:
+    """Return an image as PNG. The same pixels give the same bytes."""
+    if image.mode not in ("RGB", "RGBA", "L"):
+        has_alpha = "A" in image.getbands() or "transparency" in image.info
+        image = image.convert("RGBA" if has_alpha else "RGB")
     buffer = io.BytesIO()
-    picture.save(buffer, format="PNG", compress_level=6)
+    image.save(buffer, format="PNG", compress_level=6)
     return buffer.getvalue()
 
 
-def encode_jpeg(picture: "Pil.Image") -> bytes:
-    """As Pillow does it where nobody says how, which is how released scripts do it. Raises PictureError for what JPEG
-    cannot hold."""
+def encode_jpeg(image: "Pil.Image") -> bytes:
+    """Return an image as JPEG with Pillow's defaults, as released scripts do. Raises ImageError if JPEG cannot."""
     buffer = io.BytesIO()
     try:
-        picture.convert("RGB").save(buffer, format="JPEG")
+        image.convert("RGB").save(buffer, format="JPEG")
     except (OSError, ValueError, MemoryError) as error:
-        raise ImageError(f"cannot be made a JPEG: {_first_line(error)}") from None
+        raise ImageError(f"cannot be encoded as JPEG: {_first_line(error)}") from None
     return buffer.getvalue()
 
 
@@ -223,22 +237,21 @@ def _open(data: bytes) -> "Pil.Image":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Pil.DecompressionBombWarning)
         try:
-            picture = Pil.open(io.BytesIO(data), formats=tuple(FORMATS))
+            image = Pil.open(io.BytesIO(data), formats=tuple(FORMATS))
         except Pil.DecompressionBombError:
             raise ImageError(f"has more pixels than the limit of {MAX_PIXELS:,}") from None
         except Exception as error:  # see decode
-            raise ImageError(f"cannot be read as a picture: {_first_line(error)}") from None
-    width, height = picture.size
+            raise ImageError(f"cannot be read as an image: {_first_line(error)}") from None
+    width, height = image.size
     if width * height > MAX_PIXELS:
         raise ImageError(f"is {width} x {height}, more pixels than the limit of {MAX_PIXELS:,}")
-    return picture
+    return image
 
 
 def _first_line(error: Exception) -> str:
-    if str(error):
-        text = str(error).splitlines()[0]
-    else:
-        text = type(error).__name__
-    if "BytesIO" in text:
+    lines = str(error).splitlines()
+    if not lines:
+        return type(error).__name__
+    if "BytesIO" in lines[0]:
         return "the header is corrupt"
-    return text
+    return lines[0]

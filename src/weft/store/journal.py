@@ -1,60 +1,78 @@
 """The append-only record of every call, and of what each run made of them (SQLite, WAL).
 
-Guarantees: `record` returns only after its row is on disk, so an answer that anyone uses survives kill -9; one thread
-writes, and commits whatever has gathered in one transaction; readers may open the file while a run writes. Calls are
-never changed or deleted. A call that led to nothing usable is marked void, and is asked anew by the next round of any
-run."""
+    journal = Journal(path)
+    journal.put_call(record).result()        # on disk
+    journal.find_reply(key, run, round=1)
+
+Guarantees: a call is on disk before anyone uses its answer, so it survives kill -9; one thread writes, and commits
+whatever has gathered in one transaction; readers may open the file while a run writes. Calls are never changed or
+deleted. A call that led to nothing usable is marked void, and is made again by the next round of any run.
+"""
 
 import contextlib
-import queue
 import sqlite3
-import threading
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, InvalidStateError
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from weft.errors import UserError, WeftError
-from weft.store.manifest import Manifest, parse_manifest
+from weft.store.journal_writer import JournalWriter
+from weft.store.manifest import Manifest
 from weft.store.records import (
     CallRecord,
     CallTotals,
-    ExpectedCounts,
     RunRecord,
     Shard,
     StoredVerdict,
     TurnRecord,
     VerdictInterner,
+    parse_run_record,
 )
 from weft.store.schema import VERSION, create_tables, open_read_only
 from weft.types import Reply, Verdict
 
-PUT_TURN = "INSERT OR REPLACE INTO replies (run, sample, turn, position, groups, want, seen, reply, about) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+PUT_TURN = (
+    "INSERT OR REPLACE INTO replies (run, sample, turn, position, groups, want, seen, reply, about) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 PUT_VERDICT = "INSERT OR REPLACE INTO verdicts (run, sample, turn, metric, variant, verdict) VALUES (?, ?, ?, ?, ?, ?)"
+PUT_TRACE = "INSERT OR REPLACE INTO traces (run, sample, turn, trace) VALUES (?, ?, ?, ?)"
+# `begun` orders runs more than it tells the time: a clock that was set back does not change which run was last
+PUT_RUN = (
+    "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, names) "
+    "VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6, "
+    "MAX(?4, (SELECT COALESCE(MAX(MAX(begun, started)), 0) + 0.001 FROM runs)), ?7, ?8) "
+    "ON CONFLICT (id) DO UPDATE SET round = excluded.round, state = 'running', ended = NULL, "
+    "left_out = excluded.left_out, benchmark = excluded.benchmark, begun = excluded.begun, data = excluded.data, "
+    "names = excluded.names, gist = '{}'"
+)
 RUN_COLUMNS = (
     *("id", "manifest", "round", "state", "started", "ended", "left_out", "benchmark"),
     *("data", "names", "gist", "shards", "samples", "turns"),
 )
-PLACED = (PUT_TURN, PUT_VERDICT)
-# what SQLite says where the trouble is not in the file
-ELSEWHERE = ("unable to open", "locked", "readonly", "I/O", "full")
+BULK = (PUT_TURN, PUT_VERDICT)
+NOT_DAMAGED = ("unable to open", "locked", "readonly", "I/O", "full")  # SQLite's words for other trouble
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 
 
 class DamagedJournal(UserError):
     """A journal that cannot be read."""
 
-    def __init__(self, path: Path, why: object) -> None:
-        if str(path.parent) == ".weft":
-            home = ""
-        else:
+    def __init__(self, path: Path, reason: object) -> None:
+        home = ""
+        if str(path.parent) != ".weft":
             home = f" --home {path.parent}"
-        saves = f"if it is one that was damaged, `weft journal check{home}` says what can be saved, and saves it"
-        # SQLite quotes what it cannot read
-        told = " ".join((str(why) or type(why).__name__).split(" with text ")[0].split())[:200]
-        super().__init__(f"{path} cannot be used as a journal: {told}; {saves}")
+        text = str(reason) or type(reason).__name__
+        text = text.partition(" with text ")[0]  # SQLite quotes what it cannot read
+        text = " ".join(text.split())[:200]
+        super().__init__(
+            f"{path} cannot be used as a journal: {text}; if it is one that was damaged, "
+            f"`weft journal check{home}` reports what can be recovered, and recovers it"
+        )
 
 
 class Journal:
@@ -67,13 +85,10 @@ class Journal:
         if not readonly:
             path.parent.mkdir(parents=True, exist_ok=True)
         self._reader = self._connect(readonly)
-        self._readonly = readonly
-        self._queue: queue.SimpleQueue[tuple[str, Sequence[Any], Future[None] | None] | None] = queue.SimpleQueue()
-        self._failure: WeftError | None = None
-        self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
+        self._writer: JournalWriter | None = None
         if not readonly:
-            self._writer = self._connect(False)  # here, where whoever waits is told if it cannot be had
-            self._thread.start()
+            # connected here and not in the writer's thread, so that an error is raised to whoever opens the journal
+            self._writer = JournalWriter(path, self._connect(False), BULK)
 
     def _connect(self, readonly: bool) -> sqlite3.Connection:
         try:
@@ -82,107 +97,70 @@ class Journal:
             else:
                 db = sqlite3.connect(self.path, check_same_thread=False)
             db.execute("PRAGMA busy_timeout = 30000")
-            db.execute("PRAGMA trusted_schema = OFF")  # a journal that was received runs nothing
-            found = db.execute("PRAGMA user_version").fetchone()[0]
+            db.execute("PRAGMA trusted_schema = OFF")  # a journal from elsewhere must not run code
+            version = db.execute("PRAGMA user_version").fetchone()[0]
             if readonly and not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
                 raise UserError(f"{self.path} is no journal of weft, or nothing was ever run with it")
-            if found not in (0, VERSION):
+            if version not in (0, VERSION):
                 raise UserError(
-                    f"{self.path} was written by another weft (journal version {found}, this one writes {VERSION})"
+                    f"{self.path} was written by another weft (journal version {version}, this one writes {VERSION})"
                 )
             if not readonly:
                 create_tables(db)
         except sqlite3.OperationalError as error:
-            if any(word in str(error) for word in ELSEWHERE):
+            if any(words in str(error) for words in NOT_DAMAGED):
                 raise UserError(f"{self.path} cannot be used as a journal: {error}") from None
             raise DamagedJournal(self.path, error) from None
-        except sqlite3.Error as error:
-            raise DamagedJournal(self.path, error) from None
-        except (OverflowError, ValueError, MemoryError) as error:
+        except (sqlite3.Error, OverflowError, ValueError, MemoryError) as error:
             raise DamagedJournal(self.path, error) from None
         return db
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        return list(self._each(sql, values))
+        return list(self._iterate(sql, values))
 
-    def _each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Any]:
-        """Row by row, for those that are not kept as they are."""
+    def _iterate(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield rows one by one, for results that need not be in memory together."""
         try:
-            for row in self._reader.execute(sql, values):  # noqa: UP028 (`yield from` would close the cursor after its journal)
+            for row in self._reader.execute(sql, values):  # noqa: UP028 (`yield from` would close the cursor too late)
                 yield row
-        # bytes that are no UTF-8 as well
-        except (sqlite3.DatabaseError, UnicodeError, OverflowError, MemoryError) as error:
+        except (sqlite3.DatabaseError, UnicodeError, OverflowError, MemoryError) as error:  # bytes may be invalid UTF-8
             if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
                 raise WeftError(f"the journal {self.path} is locked by another process") from None
             raise DamagedJournal(self.path, error) from None
 
-    def _read(self, text: Any, kind: Any, what: str) -> Any:
+    def _parse(self, text: Any, type: Any, what: str) -> Any:
         try:
-            return msgspec.json.decode(text, type=kind)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
+            return msgspec.json.decode(text, type=type)
+        except UNREADABLE as error:
             raise DamagedJournal(self.path, f"{what}: {error}") from None
 
-    def _write(self) -> None:
-        db = self._writer
-        while (first := self._queue.get()) is not None:
-            batch = [first]
-            while not self._queue.empty() and len(batch) < 4096:
-                more = self._queue.get()
-                if more is None:
-                    self._queue.put(None)
-                    break
-                batch.append(more)
-            try:
-                for sql, rows in _grouped(batch):
-                    db.executemany(sql, rows)
-                db.commit()
-            except Exception:  # one bad row must not take the others with it
-                db.rollback()
-                for one in batch:
-                    self._write_one(db, *one)
-            else:
-                for _, _, done in batch:
-                    _tell(done)
-        db.close()
-
-    def _write_one(self, db: sqlite3.Connection, sql: str, values: Sequence[Any], done: Future[None] | None) -> None:
-        try:
-            db.execute(sql, values)
-            db.commit()
-        except Exception as error:
-            db.rollback()
-            self._failure = WeftError(f"the journal {self.path} cannot be written: {error}")
-            if done is not None and not done.cancelled():
-                done.set_exception(self._failure)
-        else:
-            _tell(done)
-
     def _put(self, sql: str, values: Sequence[Any]) -> Future[None]:
-        done: Future[None] = Future()
-        self._queue.put((sql, values, done))
-        return done
+        return self._open_writer().put(sql, values)
 
-    def _place(self, sql: str, values: Sequence[Any]) -> None:
-        """A row that nobody waits for: it is made anew from the calls, if it must be. That it was written is known when
-        the run ends."""
-        self._queue.put((sql, values, None))
+    def _put_unwaited(self, sql: str, values: Sequence[Any]) -> None:
+        """Write a row that can be made anew from the calls. Whether it was written is checked when the run ends."""
+        self._open_writer().put_unwaited(sql, values)
+
+    def _open_writer(self) -> JournalWriter:
+        if self._writer is None:
+            raise WeftError(f"the journal {self.path} was opened for reading")
+        return self._writer
 
     def flush(self) -> None:
-        """Wait for everything handed in so far to be on disk. Who only reads has handed in nothing."""
-        if not self._readonly:
-            self._put("DELETE FROM tickets WHERE 0", ()).result()
+        """Wait for everything put so far to be on disk."""
+        if self._writer is not None:
+            self._writer.put("DELETE FROM tickets WHERE 0", ()).result()
 
     def close(self) -> None:
-        """Wait for everything handed in to be on disk."""
-        if not self._readonly and self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join()
+        """Wait for everything put to be on disk, and close the file."""
+        if self._writer is not None:
+            self._writer.close()
         self._reader.close()
 
     # calls
 
     def put_call(self, call: CallRecord, *, drop_ticket: bool = False) -> Future[None]:
-        """Done when the row is on disk; the ticket of a call that `was_pending` goes with it."""
+        """Record a call; the future is done when it is on disk. `drop_ticket`: an answered call's ticket goes too."""
         columns = CallRecord.__struct_fields__
         marks = ", ".join("?" * len(columns))
         done = self._put(f"INSERT INTO calls ({', '.join(columns)}) VALUES ({marks})", msgspec.structs.astuple(call))
@@ -190,46 +168,75 @@ class Journal:
             self.drop_ticket(call.key)
         return done
 
-    def adopt_calls(self, before: str, run: str) -> Future[None]:
-        """Calls that were booked under a name of their own before their run had one are the run's."""
-        return self._put("UPDATE calls SET run = ? WHERE run = ?", (run, before))
+    def adopt_calls(self, booking_name: str, run: str) -> Future[None]:
+        """Give a run the calls that were made for it under another name, before it had an id."""
+        return self._put("UPDATE calls SET run = ? WHERE run = ?", (run, booking_name))
 
     def put_ticket(self, key: str, ticket: str, endpoint: str) -> Future[None]:
-        """A request was handed in; done when that is on disk."""
+        """Record that a request was submitted; the future is done when that is on disk."""
         return self._put("INSERT OR REPLACE INTO tickets VALUES (?, ?, ?, ?)", (key, ticket, endpoint, time.time()))
 
     def find_ticket(self, key: str) -> str | None:
-        """What to collect the answer to a request with, if it was handed in and is not back yet."""
+        """Return the ticket of a request that was submitted and not answered yet."""
         rows = self._rows("SELECT ticket FROM tickets WHERE key = ?", (key,))
         if rows:
             return rows[0][0]
         return None
 
     def count_tickets(self, endpoint: str) -> int:
+        """Count the requests that an endpoint has not answered yet."""
         return self._rows("SELECT COUNT(*) FROM tickets WHERE endpoint = ?", (endpoint,))[0][0]
 
     def drop_ticket(self, key: str) -> Future[None]:
+        """Forget a submitted request."""
         return self._put("DELETE FROM tickets WHERE key = ?", (key,))
 
     def find_reply(self, key: str, run: str, round: int) -> tuple[int, Reply] | None:
-        """The latest usable answer under this key. Failed calls do not count; void ones only in the round that voided
-        them."""
+        """Return the latest usable answer under a cache key, with the id of its call.
+
+        Failed calls do not count, and void ones only in the round that voided them.
+        """
         rows = self._rows(
             "SELECT id, reply FROM calls WHERE key = ? AND outcome != 'failed' AND NOT EXISTS (SELECT 1 FROM voids "
             "WHERE voids.call = calls.id AND (voids.run != ? OR voids.round != ?)) ORDER BY id DESC LIMIT 1",
             (key, run, round),
         )
-        if rows:
-            return (rows[0][0], self._read(rows[0][1], Reply, f"call {rows[0][0]}"))
-        return None
+        if not rows:
+            return None
+        call, reply = rows[0]
+        return call, self._parse(reply, Reply, f"call {call}")
 
     def void_calls(self, key: str, run: str, round: int, reason: str) -> Future[None]:
-        """The answers under this key led to nothing: the next round asks again."""
+        """Mark the answers under a cache key as unusable: the next round makes the call again."""
         return self._put(
             "INSERT INTO voids SELECT id, ?, ?, ? FROM calls WHERE key = ? AND outcome != 'failed' AND NOT EXISTS "
             "(SELECT 1 FROM voids WHERE voids.call = calls.id)",
             (run, round, reason, key),
         )
+
+    def calls(self, keys: Sequence[str]) -> dict[str, CallRecord]:
+        """Return the latest call under each cache key."""
+        columns = CallRecord.__struct_fields__
+        marks = ", ".join("?" * len(keys))
+        rows = self._rows(f"SELECT {', '.join(columns)} FROM calls WHERE key IN ({marks}) ORDER BY id", tuple(keys))
+        return {row[0]: CallRecord(*row) for row in rows}
+
+    def totals(self, run: str) -> list[CallTotals]:
+        """Sum up the calls made for a run, by role. Cached answers from earlier runs are not counted."""
+        rows = self._rows(
+            "SELECT role, COUNT(*), SUM(outcome != 'failed'), SUM(tokens_in), SUM(tokens_out), "
+            "CASE WHEN SUM(cost IS NULL AND outcome != 'failed') THEN NULL ELSE TOTAL(cost) END, "
+            "SUM(attempts - 1), TOTAL(latency) FROM calls WHERE run = ? GROUP BY role ORDER BY role DESC",
+            (run,),
+        )
+        totals: list[CallTotals] = []
+        try:
+            for row in rows:
+                values = dict(zip(CallTotals.__struct_fields__, row, strict=True))
+                totals.append(msgspec.convert(values, CallTotals))
+        except msgspec.ValidationError as error:
+            raise DamagedJournal(self.path, f"the calls of {run}: {error}") from None
+        return totals
 
     # runs
 
@@ -243,312 +250,249 @@ class Journal:
         names: dict[str, str] | None = None,
         shard: Shard | None = None,
     ) -> int:
-        """Start a run, or go on with it: an unfinished run keeps its round, a finished one begins another. What the run
-        made of its calls so far is made anew from them; of a shard, what that shard made. `benchmark` and `data` are
-        where its code and its dataset can be found again, `names` what the user calls its model and its judge."""
-        before = next((record for record in self.runs() if record.id == run), None)
+        """Start a run, or continue it, and return its round: a finished run begins another.
+
+        Turns and verdicts of the run, or of the shard, are deleted: they are made anew from the calls. `benchmark` and
+        `data` are where its code and its dataset are found again, `names` what the user calls its model and its judge.
+        """
         round = 1
-        kept = dict[str, str]()
+        all_names: dict[str, str] = {}
+        before = self._find_run(run)
         if before is not None:
             round = before.round + (before.state == "finished" or str(shard) in before.shards)
-            kept = {name: value for name, value in before.names.items() if name in ("tag", "suite")}
-        self._put(  # `begun` is an order more than a time: a clock that was set back does not change who was last
-            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, names) VALUES "
-            "(?1, ?2, ?3, 'running', ?4, ?5, ?6, MAX(?4, (SELECT COALESCE(MAX(MAX(begun, started)), 0) + 0.001 FROM runs)), ?7, ?8) "
-            "ON CONFLICT (id) DO UPDATE SET round = excluded.round, state = 'running', ended = NULL, left_out = excluded.left_out, "
-            "benchmark = excluded.benchmark, begun = excluded.begun, data = excluded.data, "
-            "names = excluded.names, gist = '{}'",
-            (
-                run,
-                _json(manifest),
-                round,
-                time.time(),
-                _json(left_out),
-                benchmark,
-                data,
-                _json({**kept, **(names or {})}),
-            ),
-        ).result()
-        which, values = _of(shard)
+            all_names = {name: value for name, value in before.names.items() if name in ("tag", "suite")}
+        all_names |= names or {}
+        values = (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, _json(all_names))
+        self._put(PUT_RUN, values).result()
+        condition, shard_values = _shard_condition(shard)
         for table in ("replies", "verdicts", "traces"):
-            self._put(f"DELETE FROM {table} WHERE run = ?{which}", (run, *values))
+            self._put(f"DELETE FROM {table} WHERE run = ?{condition}", (run, *shard_values))
         if shard is None:
             self._put("UPDATE runs SET shards = '{}' WHERE id = ?", (run,))
         else:
-            self._put("UPDATE runs SET shards = json_remove(shards, ?) WHERE id = ?", (_key(shard), run))
+            self._put("UPDATE runs SET shards = json_remove(shards, ?) WHERE id = ?", (_shard_path(shard), run))
         return round
 
     def set_expected(self, run: str, samples: int, turns: int) -> None:
-        """How much the whole run asks about, once its dataset has been read to the end."""
+        """Record the size of the whole run, once its dataset has been read to the end."""
         self._put("UPDATE runs SET samples = ?, turns = ? WHERE id = ?", (samples, turns, run)).result()
 
     def end_run(
         self, run: str, state: str, expected: tuple[int, int] | None = None, shard: Shard | None = None
     ) -> None:
-        """Raises if anything handed in since the start could not be written, or if a run that says it is finished has
-        not the turns and verdicts that are due: a run that lost a row is not finished. Nor is one of which only some
-        shards are: that is a `part`."""
+        """Record how a run ended; of one with missing shards the state is `part`.
+
+        Raises WeftError, and records `stopped`, if a row could not be written since the start, or if a finished run
+        does not have the expected turns and verdicts.
+        """
         self.flush()
-        failure, self._failure = self._failure, None
-        if (
-            failure is None
-            and expected is not None
-            and state == "finished"
-            and (there := self.count_done(run, shard)) != expected
-        ):
-            if there[0] != expected[0]:
-                what = "turns"
-            else:
-                what = "verdicts"
-            found, planned = (there[0], expected[0]) if there[0] != expected[0] else (there[1], expected[1])
-            failure = WeftError(
-                f"the run is not finished: {found} of {planned} {what} are in the journal: run the same command again"
-            )
+        failure = self._open_writer().take_failure()
+        if failure is None and expected is not None and state == "finished":
+            failure = self._find_missing_rows(run, expected, shard)
         if failure:
             state = "stopped"
         if shard is not None and state == "finished" and expected is not None:
             self._put(
                 "UPDATE runs SET shards = json_set(shards, ?, json(?)) WHERE id = ?",
-                (_key(shard), _json(expected), run),
+                (_shard_path(shard), _json(expected), run),
             ).result()
             state = self.state_of_shards(run)
         self._put("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, time.time(), run)).result()
         if failure:
             raise failure
 
+    def _find_missing_rows(self, run: str, expected: tuple[int, int], shard: Shard | None) -> WeftError | None:
+        done = self.count_done(run, shard)
+        for what, count, expected_count in zip(("turns", "verdicts"), done, expected, strict=True):
+            if count != expected_count:
+                return WeftError(
+                    f"the run is not finished: {count} of {expected_count} {what} are in the journal: "
+                    "run the same command again"
+                )
+        return None
+
     def state_of_shards(self, run: str) -> str:
-        """`finished` where all shards of a run are done and nothing of them is missing, else `part`."""
-        shards = next((record.shards for record in self.runs() if record.id == run), dict[str, list[int]]())
-        for many in {one.partition("/")[2] for one in shards}:
-            mine = [due for one, due in shards.items() if one.partition("/")[2] == many]
-            if many.isdigit() and len(mine) == int(many):
-                turns, verdicts = (sum(side) for side in zip(*mine, strict=True))
+        """Return `finished` if all shards of a run are done and none of their rows is missing, else `part`."""
+        record = self._find_run(run)
+        if record is None:
+            return "part"
+        by_count: dict[str, list[list[int]]] = {}  # how many shards the run was divided into -> rows of those done
+        for name, rows in record.shards.items():
+            by_count.setdefault(name.partition("/")[2], []).append(rows)
+        for count, shards in by_count.items():
+            if count.isdigit() and len(shards) == int(count):
+                turns, verdicts = (sum(column) for column in zip(*shards, strict=True))
                 if self.count_done(run) == (turns, verdicts):
                     return "finished"
                 return "part"
         return "part"
 
     def set_left_out(self, run: str, left_out: list[str]) -> None:
-        """Which records are left out of a run."""
+        """Record which records of the dataset a run leaves out."""
         self._put("UPDATE runs SET left_out = ? WHERE id = ?", (_json(left_out), run))
 
     def has_records(self, run: str) -> bool:
-        """Whether there is anything of a run: a turn, a verdict, a call, whatever became of it."""
+        """Return whether a run has any turn, verdict or call, failed ones included."""
         self.flush()
-        tables = ("replies", "verdicts", "calls")
-        return any(self._rows(f"SELECT 1 FROM {table} WHERE run = ? LIMIT 1", (run,)) for table in tables)
+        for table in ("replies", "verdicts", "calls"):
+            if self._rows(f"SELECT 1 FROM {table} WHERE run = ? LIMIT 1", (run,)):
+                return True
+        return False
 
     def set_state(self, run: str, state: str) -> None:
-        """It has come to be so, without anyone at work on it."""
+        """Record a state that changed while the run was not active."""
         self._put("UPDATE runs SET state = ? WHERE id = ?", (state, run)).result()
 
     def set_names(self, run: str, **names: str) -> None:
-        """What the user calls it (`tag`)."""
+        """Record what the user calls a run (`tag`)."""
         for name, value in names.items():
             self._put("UPDATE runs SET names = json_set(names, ?, ?) WHERE id = ?", (f"$.{name}", value, run)).result()
 
     def set_gist(self, run: str, gist: Any) -> None:
-        """Its main number, for those who list many runs."""
+        """Record a run's headline score, for lists of many runs."""
         self._put("UPDATE runs SET gist = ? WHERE id = ?", (_json(gist), run)).result()
 
     def remove_run(self, run: str) -> None:
-        """The run, what it made of its calls, and what people said of it; the calls stay, others may have use of
-        them."""
+        """Delete a run, its turns, verdicts and annotations. Its calls stay: other runs may use them."""
         self._put("DELETE FROM runs WHERE id = ?", (run,)).result()
         for table in ("replies", "verdicts", "traces", "ratings", "studies"):
             self._put(f"DELETE FROM {table} WHERE run = ?", (run,)).result()
 
     def runs(self) -> list[RunRecord]:
-        """All runs, the one that was last begun or gone on with last."""
+        """Return all runs, sorted by when they were last begun or continued."""
         rows = self._rows(f"SELECT {', '.join(RUN_COLUMNS)} FROM runs ORDER BY MAX(begun, started), id")
-        return [self._run(dict(zip(RUN_COLUMNS, row, strict=True))) for row in rows]
+        return [self._parse_run(row) for row in rows]
 
-    def _run(self, row: dict[str, Any]) -> RunRecord:
+    def _parse_run(self, row: Sequence[Any]) -> RunRecord:
+        columns = dict(zip(RUN_COLUMNS, row, strict=True))
         try:
-            return parse_run_record(row)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
-            raise DamagedJournal(self.path, f"run {row['id']}: {error}") from None
+            return parse_run_record(columns)
+        except UNREADABLE as error:
+            raise DamagedJournal(self.path, f"run {columns['id']}: {error}") from None
+
+    def _find_run(self, run: str) -> RunRecord | None:
+        return next((record for record in self.runs() if record.id == run), None)
 
     @contextlib.contextmanager
     def snapshot(self) -> Generator[None]:
-        """What is read inside is of one moment, while a run may be writing."""
+        """Read everything inside as of one moment, while a run may be writing."""
         self._rows("BEGIN")
         try:
             yield
         finally:
             self._rows("COMMIT")
 
-    # what a run made of its turns
+    # turns and verdicts of a run
 
     def put_turn(self, run: str, turn: TurnRecord) -> None:
-        self._place(
-            PUT_TURN,
-            (
-                run,
-                turn.sample,
-                turn.turn,
-                turn.position,
-                _json(turn.groups),
-                turn.modality,
-                turn.messages_json,
-                _json(turn.reply),
-                turn.dataset_json,
-            ),
+        """Store a turn. It is on disk after `flush`."""
+        values = (
+            *(run, turn.sample, turn.turn, turn.position, _json(turn.groups)),
+            *(turn.modality, turn.messages_json, _json(turn.reply), turn.dataset_json),
         )
+        self._put_unwaited(PUT_TURN, values)
 
     def put_verdict(self, run: str, verdict: Verdict) -> None:
-        self._place(
-            PUT_VERDICT,
-            (run, verdict.sample, verdict.turn, verdict.metric, verdict.variant, _json(verdict)),
-        )
+        """Store a verdict. It is on disk after `flush`."""
+        values = (run, verdict.sample, verdict.turn, verdict.metric, verdict.variant, _json(verdict))
+        self._put_unwaited(PUT_VERDICT, values)
 
     def put_trace(self, run: str, sample: str, turn: int, trace: str) -> None:
-        self._place(
-            "INSERT OR REPLACE INTO traces (run, sample, turn, trace) VALUES (?, ?, ?, ?)", (run, sample, turn, trace)
-        )
+        """Store the traceback of what a benchmark or a user's model raised."""
+        self._put_unwaited(PUT_TRACE, (run, sample, turn, trace))
 
     def traces(self, run: str, sample: str) -> dict[int, list[str]]:
-        """Tracebacks of what a benchmark raised, by turn."""
-        made: dict[int, list[str]] = {}
-        for turn, trace in self._rows(
-            "SELECT turn, trace FROM traces WHERE run = ? AND sample = ? ORDER BY turn", (run, sample)
-        ):
-            made.setdefault(turn, []).append(trace)
-        return made
+        """Return the tracebacks of a sample, by turn."""
+        traces: dict[int, list[str]] = {}
+        sql = "SELECT turn, trace FROM traces WHERE run = ? AND sample = ? ORDER BY turn"
+        for turn, trace in self._rows(sql, (run, sample)):
+            traces.setdefault(turn, []).append(trace)
+        return traces
 
     def turns(self, run: str) -> list[TurnRecord]:
-        rows = self._each(
-            "SELECT sample, turn, position, groups, want, seen, reply, about FROM replies WHERE run = ? ORDER BY position, turn",
+        """Return the turns of a run, in the order of the dataset. Equal groups are one object."""
+        rows = self._iterate(
+            "SELECT sample, turn, position, groups, want, seen, reply, about FROM replies "
+            "WHERE run = ? ORDER BY position, turn",
             (run,),
         )
-        groups: dict[str, dict[str, str]] = {}  # many turns have the same
-        return [self._turn(row, groups) for row in rows]
+        groups: dict[str, dict[str, str]] = {}
+        return [self._parse_turn(row, groups) for row in rows]
 
-    def _turn(self, row: Sequence[Any], known: dict[str, dict[str, str]]) -> TurnRecord:
-        sample, turn, position, groups, want, seen, reply, about = row
-        what = f"sample {sample}, turn {turn + 1 if isinstance(turn, int) else turn}"
-        if not all(isinstance(one, str) for one in (sample, groups, want, seen, about)) or not isinstance(turn, int):
+    def _parse_turn(self, row: Sequence[Any], groups_by_text: dict[str, dict[str, str]]) -> TurnRecord:
+        sample, turn, position, groups, modality, messages, reply, dataset = row
+        if not isinstance(turn, int):
+            raise DamagedJournal(self.path, f"sample {sample}, turn {turn}")
+        what = f"sample {sample}, turn {turn + 1}"
+        if not all(isinstance(text, str) for text in (sample, groups, modality, messages, dataset)):
             raise DamagedJournal(self.path, what)
-        if groups not in known:
-            known[groups] = self._read(groups, dict[str, str], what)
-        return TurnRecord(sample, turn, position, known[groups], want, seen, self._read(reply, Reply, what), about)
+        if groups not in groups_by_text:
+            groups_by_text[groups] = self._parse(groups, dict[str, str], what)
+        parsed_reply = self._parse(reply, Reply, what)
+        return TurnRecord(sample, turn, position, groups_by_text[groups], modality, messages, parsed_reply, dataset)
 
     def groups(self, run: str) -> dict[str, dict[str, str]]:
-        """By sample, in the order of the dataset; equal ones are one object."""
+        """Return the groups of each sample, in the order of the dataset. Equal groups are one object."""
         sql = "SELECT sample, groups FROM replies WHERE run = ? GROUP BY sample ORDER BY MIN(position)"
-        known: dict[str, dict[str, str]] = {}
-        made: dict[str, dict[str, str]] = {}
-        for sample, groups in self._each(sql, (run,)):
-            if groups not in known:
-                known[groups] = self._read(groups, dict[str, str], f"sample {sample}")
-            made[sample] = known[groups]
-        return made
+        groups_by_text: dict[str, dict[str, str]] = {}
+        groups: dict[str, dict[str, str]] = {}
+        for sample, text in self._iterate(sql, (run,)):
+            if text not in groups_by_text:
+                groups_by_text[text] = self._parse(text, dict[str, str], f"sample {sample}")
+            groups[sample] = groups_by_text[text]
+        return groups
 
     def replies(self, run: str) -> Iterator[Reply]:
-        """One after the other; none is kept."""
-        for sample, reply in self._each("SELECT sample, reply FROM replies WHERE run = ?", (run,)):
-            yield self._read(reply, Reply, f"sample {sample}")
-
-    def calls(self, keys: Sequence[str]) -> dict[str, CallRecord]:
-        """The latest call under each key."""
-        columns = CallRecord.__struct_fields__
-        marks = ", ".join("?" * len(keys))
-        rows = self._rows(f"SELECT {', '.join(columns)} FROM calls WHERE key IN ({marks}) ORDER BY id", tuple(keys))
-        return {row[0]: CallRecord(*row) for row in rows}
-
-    def count_done(self, run: str, shard: Shard | None = None) -> tuple[int, int]:
-        """Turns and verdicts that are there by now, of a run or a shard of it."""
-        which, values = _of(shard)
-        counts = (f"SELECT COUNT(*) FROM {table} WHERE run = ?{which}" for table in ("replies", "verdicts"))
-        turns, verdicts = (self._rows(sql, (run, *values))[0][0] for sql in counts)
-        return turns, verdicts
-
-    def count_annotations(self, run: str) -> tuple[int, int]:
-        """How many questions of a run people have rated, and how many people."""
-        sql = "SELECT COUNT(*), COUNT(DISTINCT rater) FROM ratings WHERE run = ? AND NOT attention"
-        count, people = self._rows(sql, (run,))[0]
-        return count, people
+        """Yield the replies of a run, one at a time in memory."""
+        for sample, reply in self._iterate("SELECT sample, reply FROM replies WHERE run = ?", (run,)):
+            yield self._parse(reply, Reply, f"sample {sample}")
 
     def verdicts(self, run: str) -> list[Verdict]:
-        """In the order of the dataset. What many have alike (samples, reasons, numbers, details) is one object, and
-        nobody's to change."""
-        sql = "SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric, variant"
-        what = f"a verdict of {run}"
-        lean = VerdictInterner(lambda text: self._read(text, Any, what))
-        return [lean.intern(self._read(text, StoredVerdict, what)) for (text,) in self._each(sql, (run,))]
+        """Return the verdicts of a run, in the order of the dataset.
 
-    def search(self, text: str) -> Iterator[tuple[str, str, int, str, str]]:
-        """Turns whose record has a text (as JSON writes it): run, sample, turn, where, and the JSON that has it."""
-        like = "%" + "".join(f"!{char}" if char in "!%_" else char for char in text) + "%"
-        places = (("answered", "reply", "replies"), ("shown", "seen", "replies"), ("verdict", "verdict", "verdicts"))
-        for where, column, table in places:
-            rows = self._rows(
-                f"SELECT run, sample, turn, {column} FROM {table} WHERE {column} LIKE ? ESCAPE '!'", (like,)
-            )
-            yield from ((run, sample, turn, where, said) for run, sample, turn, said in rows)
-
-    def totals(self, run: str) -> list[CallTotals]:
-        """Calls made on behalf of a run, by role; answers taken over from earlier runs are not among them."""
-        rows = self._rows(
-            "SELECT role, COUNT(*), SUM(outcome != 'failed'), SUM(tokens_in), SUM(tokens_out), "
-            "CASE WHEN SUM(cost IS NULL AND outcome != 'failed') THEN NULL ELSE TOTAL(cost) END, SUM(attempts - 1), TOTAL(latency) "
-            "FROM calls WHERE run = ? GROUP BY role ORDER BY role DESC",
+        Equal samples, reasons, numbers and details are one object, which must not be changed.
+        """
+        rows = self._iterate(
+            "SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) "
+            "WHERE run = ? ORDER BY position, turn, metric, variant",
             (run,),
         )
-        try:
-            return [
-                msgspec.convert(dict(zip(CallTotals.__struct_fields__, row, strict=True)), CallTotals) for row in rows
-            ]
-        except msgspec.ValidationError as error:
-            raise DamagedJournal(self.path, f"the calls of {run}: {error}") from None
+        what = f"a verdict of {run}"
+        interner = VerdictInterner(lambda text: self._parse(text, Any, what))
+        return [interner.intern(self._parse(text, StoredVerdict, what)) for (text,) in rows]
+
+    def count_done(self, run: str, shard: Shard | None = None) -> tuple[int, int]:
+        """Count the turns and verdicts that a run, or a shard of it, has so far."""
+        condition, values = _shard_condition(shard)
+        turns = self._rows(f"SELECT COUNT(*) FROM replies WHERE run = ?{condition}", (run, *values))
+        verdicts = self._rows(f"SELECT COUNT(*) FROM verdicts WHERE run = ?{condition}", (run, *values))
+        return turns[0][0], verdicts[0][0]
+
+    def count_annotations(self, run: str) -> tuple[int, int]:
+        """Count the annotations of a run, attention checks aside, and the annotators."""
+        sql = "SELECT COUNT(*), COUNT(DISTINCT rater) FROM ratings WHERE run = ? AND NOT attention"
+        count, annotators = self._rows(sql, (run,))[0]
+        return count, annotators
+
+    def search(self, text: str) -> Iterator[tuple[str, str, int, str, str]]:
+        """Yield run, sample, turn, where, and the JSON of every record that contains a text (escaped as in JSON)."""
+        pattern = text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        places = (("answered", "reply", "replies"), ("shown", "seen", "replies"), ("verdict", "verdict", "verdicts"))
+        for where, column, table in places:
+            sql = f"SELECT run, sample, turn, {column} FROM {table} WHERE {column} LIKE ? ESCAPE '!'"
+            for run, sample, turn, record in self._rows(sql, (f"%{pattern}%",)):
+                yield run, sample, turn, where, record
 
 
-def parse_run_record(row: Mapping[str, Any]) -> RunRecord:
-    """A row of `runs`, by column. Raises msgspec.MsgspecError, or what else JSON can raise, for one that is not what it
-    must be."""
-    read = {key: msgspec.json.decode(row[key]) for key in ("left_out", "names", "gist", "shards")}
-    counts = {key: row[key] for key in ("samples", "turns")}
-    if None in counts.values():
-        expected = None
-    else:
-        expected = msgspec.convert(counts, ExpectedCounts)
-    return msgspec.convert(
-        {**row, **read, "manifest": parse_manifest(row["manifest"]), "expected": expected}, RunRecord
-    )
-
-
-def _of(shard: Shard | None) -> tuple[str, tuple[str, ...]]:
-    """The rows of a shard, or all."""
+def _shard_condition(shard: Shard | None) -> tuple[str, tuple[str, ...]]:
+    """Return the SQL condition, and its values, for the rows of a shard, or of the whole run."""
     if shard is None:
-        return ("", ())
-    return (" AND sample IN (SELECT value FROM json_each(?))", (_json(shard.samples),))
+        return "", ()
+    return " AND sample IN (SELECT value FROM json_each(?))", (_json(shard.samples),)
 
 
-def _key(shard: Shard) -> str:
+def _shard_path(shard: Shard) -> str:
     return f'$."{shard}"'
-
-
-def _tell(done: Future[None] | None) -> None:
-    """The row is on disk; whoever waited may have been cancelled meanwhile."""
-    if done is not None:
-        with contextlib.suppress(InvalidStateError):
-            done.set_result(None)
-
-
-def _grouped(batch: Sequence[tuple[str, Sequence[Any], Any]]) -> Iterator[tuple[str, list[Sequence[Any]]]]:
-    """Statements in their order, but rows that are only put in place (`PLACED`) go last and together, since nothing in
-    a batch reads them: as one piece of JSON that SQLite takes apart by itself, so that this thread need not hold up the
-    others for every row."""
-    placed: dict[str, list[Sequence[Any]]] = {}
-    for sql, values, _ in batch:
-        # JSON of SQLite ends at a NUL
-        if sql in PLACED and not any(isinstance(value, str) and "\0" in value for value in values):
-            placed.setdefault(sql, []).append(values)
-        else:
-            yield sql, [values]
-    for sql, rows in placed.items():
-        values = ", ".join(f"json_extract(value, '$[{at}]')" for at in range(len(rows[0])))
-        yield f"{sql.partition(' VALUES ')[0]} SELECT {values} FROM json_each(?)", [(_json(rows),)]
 
 
 def _json(value: Any) -> str:

@@ -1,6 +1,8 @@
-"""Who is at work on a run: one process at a time, which holds the run's lock file. The lock goes with the process,
-however it ends; so a run that says it is running, while nobody holds its lock, was killed. A process that is forked off
-meanwhile does not hold it: who works for a model may outlive the run."""
+"""Which process works on a run: one at a time, which holds the run's lock file.
+
+The lock ends with the process, however that ends; so a run in the state `running` whose lock nobody holds was killed. A
+process forked meanwhile does not hold the lock: a model's worker may outlive the run.
+"""
 
 import contextlib
 import fcntl
@@ -13,56 +15,41 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from weft.errors import UserError
-from weft.store.journal import RunRecord
+from weft.store.records import RunRecord
 
-_held: set[int] = set()  # the files of the locks that this process holds
+SHARD = "."  # separates run and shard in the name of a lock file
+TRIES = 10  # whoever only looks at a lock holds it for a moment
+WAIT_S = 0.05
+_held: set[int] = set()  # file descriptors of the locks that this process holds
 
 
-def _let_go() -> None:
-    """In a child of a fork: a lock belongs to all who have its file open."""
+def _release_in_child() -> None:
+    """Close the locks in a forked child: a lock belongs to every process that has its file open."""
     for file in _held:
         with contextlib.suppress(OSError):
             os.close(file)
     _held.clear()
 
 
-os.register_at_fork(after_in_child=_let_go)
-SHARD = "."  # between a run and the shard of it, in the name of a lock
-# somebody who only looks holds a lock for a moment
-TRIES = 10
-WAIT = 0.05
+os.register_at_fork(after_in_child=_release_in_child)
 
 
 @contextlib.contextmanager
 def lock_run(home: Path, run: str, shard: str = "") -> Generator[None]:
-    """The same run twice at once would pay twice; shards of it may go on side by side."""
+    """Hold the lock of a run, or of one shard: different shards may run at the same time.
+
+    Raises UserError if another process holds it: the same run twice at once would pay twice.
+    """
     locks = home / "locks"
     locks.mkdir(parents=True, exist_ok=True)
+    _check_others(locks, run, shard)
+    name = run
     if shard:
         name = f"{run}{SHARD}{shard.replace('/', '-of-')}"
-    else:
-        name = run
-    if shard:
-        others = [locks / run]
-    else:
-        others = [file for file in _of(locks, run) if file.name != run]
-    if any(_is_held(file) for file in others):
-        raise UserError(
-            f"run {run} is going on in another process{'' if shard else ', in shards'}; wait for it, or use another --home"
-        )
     file = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     _held.add(file)
     try:
-        for left in reversed(range(TRIES)):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if not left:
-                    raise UserError(
-                        f"run {run} is already going on in another process; wait for it, or use another --home"
-                    ) from None
-                time.sleep(WAIT)
+        _acquire(file, run)
         os.ftruncate(file, 0)
         os.write(file, str(os.getpid()).encode())
         yield
@@ -72,33 +59,61 @@ def lock_run(home: Path, run: str, shard: str = "") -> Generator[None]:
             os.close(file)
 
 
+def _check_others(locks: Path, run: str, shard: str) -> None:
+    """Raise UserError if the whole run is active while a shard is to start, or the other way round."""
+    if shard:
+        others = [locks / run]
+        suffix = ""
+    else:
+        others = [file for file in _lock_files(locks, run) if file.name != run]
+        suffix = ", in shards"
+    if any(_is_held(file) for file in others):
+        raise UserError(f"run {run} is going on in another process{suffix}; wait for it, or use another --home")
+
+
+def _acquire(file: int, run: str) -> None:
+    for tries_left in reversed(range(TRIES)):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if not tries_left:
+                raise UserError(
+                    f"run {run} is already going on in another process; wait for it, or use another --home"
+                ) from None
+            time.sleep(WAIT_S)
+
+
 def with_actual_state(record: RunRecord, home: Path) -> RunRecord:
-    """The record, with the state it is really in."""
+    """Return the record with the state that the locks show: a run may have been killed, or a shard may be active."""
     if record.state not in ("running", "part"):
         return record
-    held = any(_is_held(file) for file in _of(home / "locks", record.id))
-    return replace(record, state="running" if held else "killed" if record.state == "running" else record.state)
-
-
-def _of(locks: Path, run: str) -> list[Path]:
-    """The locks of a run and of its shards."""
-    return [locks / run, *sorted(locks.glob(f"{glob.escape(run)}{SHARD}*"))]
+    if any(_is_held(file) for file in _lock_files(home / "locks", record.id)):
+        return replace(record, state="running")
+    if record.state == "running":
+        return replace(record, state="killed")
+    return record
 
 
 def find_active_run(home: Path) -> str:
-    """A run that is at work in a home, if there is one."""
+    """Return the name of a run that is active in a home; empty if there is none."""
     locks = home / "locks"
-    if locks.is_dir():
-        return next((file.name for file in sorted(locks.iterdir()) if _is_held(file)), "")
-    return ""
+    if not locks.is_dir():
+        return ""
+    return next((file.name for file in sorted(locks.iterdir()) if _is_held(file)), "")
 
 
-def _is_held(file: Path) -> bool:
+def _lock_files(locks: Path, run: str) -> list[Path]:
+    """Return the lock files of a run and of its shards."""
+    return [locks / run, *sorted(locks.glob(f"{glob.escape(run)}{SHARD}*"))]
+
+
+def _is_held(path: Path) -> bool:
     try:
-        with file.open() as opened:
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (FileNotFoundError, ValueError, UnicodeError):
         return False
-    except OSError:  # somebody holds it
+    except OSError:  # another process holds it
         return True
     return False

@@ -1,9 +1,10 @@
-"""What of a journal no run needs any more: calls of runs that were removed or never came to be, and pictures that
-nothing shows.
+"""Finds and removes what no run needs any more: calls of runs that were removed or never began, and images that nothing
+refers to.
 
-A call is needed if it was made for a run that is there, or stands behind a reply or a verdict of one; a picture, if its
-digest stands anywhere in what is needed, and so if people are shown it. What people said is always needed. Nothing is
-removed by looking."""
+A call is needed if it was made for a run that exists, or a reply or a verdict of one was made from it. An image is
+needed if its digest occurs anywhere in what is needed, or in a study. Annotations are always needed. Finding removes
+nothing.
+"""
 
 import re
 import sqlite3
@@ -20,87 +21,101 @@ from weft.store.schema import journal_file
 from weft.types import Reply, Verdict
 
 HEX = re.compile("[0-9a-f]{64}")
+OF_A_RUN = "run IN (SELECT id FROM runs)"
+OF_NO_RUN = "run NOT IN (SELECT id FROM runs)"
 
 
 class UnusedData(Struct, frozen=True):
-    calls: tuple[int, ...]
+    """What can be removed from a home. It is false if there is nothing."""
+
+    calls: tuple[int, ...]  # ids
     all_calls: int
-    rows: int  # of runs that are gone
+    rows: int  # turns and verdicts of runs that were removed
     images: tuple[Path, ...]
     all_images: int
-    size: int  # bytes of the pictures
+    size: int  # bytes of the images
 
     def __bool__(self) -> bool:
         return bool(self.calls or self.images or self.rows)
 
 
 def find_unused(home: Path) -> UnusedData:
-    """Raises UserError where somebody is at work."""
-    if busy := find_active_run(home):
-        raise UserError(f"run {busy} is going on: wait for it")
+    """Find what no run needs. Raises UserError if a run is active in the home."""
+    active_run = find_active_run(home)
+    if active_run:
+        raise UserError(f"run {active_run} is going on: wait for it")
     db = sqlite3.connect(f"{journal_file(home).absolute().as_uri()}?mode=ro", uri=True)
     try:
-        keys = _keys(db)
-        runs = {row[0] for row in db.execute("SELECT id FROM runs")}
-        kept = list[int]()
-        gone = list[int]()
-        shown = set[str]()
-        for number, key, run in db.execute("SELECT id, key, run FROM calls"):
-            (kept if run in runs or key in keys else gone).append(number)
-        rows = sum(
-            db.execute(f"SELECT COUNT(*) FROM {table} WHERE run NOT IN (SELECT id FROM runs)").fetchone()[0]
-            for table in ("replies", "verdicts")
-        )
-        for text in _texts(db, set(kept)):
-            shown.update(HEX.findall(text))
+        needed, unused = _divide_calls(db)
+        rows = 0
+        for table in ("replies", "verdicts"):
+            rows += db.execute(f"SELECT COUNT(*) FROM {table} WHERE {OF_NO_RUN}").fetchone()[0]
+        digests: set[str] = set()
+        for text in _needed_texts(db, needed):
+            digests.update(HEX.findall(text))
     finally:
         db.close()
-    there = [file for file in blobs_folder(home).glob("??/*") if DIGEST.fullmatch(file.name) and file.is_file()]
-    pictures = tuple(file for file in there if file.name not in shown)
-    return UnusedData(
-        tuple(gone), len(kept) + len(gone), rows, pictures, len(there), sum(file.stat().st_size for file in pictures)
-    )
+    images = [file for file in blobs_folder(home).glob("??/*") if DIGEST.fullmatch(file.name) and file.is_file()]
+    unused_images = tuple(file for file in images if file.name not in digests)
+    size = sum(file.stat().st_size for file in unused_images)
+    return UnusedData(tuple(unused), len(needed) + len(unused), rows, unused_images, len(images), size)
 
 
-def _keys(db: sqlite3.Connection) -> set[str]:
-    """Of the calls behind what runs have, and of those that are handed in."""
-    found = {row[0] for row in db.execute("SELECT key FROM tickets")}
-    for (reply,) in db.execute("SELECT reply FROM replies WHERE run IN (SELECT id FROM runs)"):
-        found.update(msgspec.json.decode(reply, type=Reply).keys)
-    for (text,) in db.execute("SELECT verdict FROM verdicts WHERE run IN (SELECT id FROM runs)"):
-        found.update(msgspec.json.decode(text, type=Verdict).keys)
-    return found
+def remove_unused(home: Path, unused: UnusedData) -> int:
+    """Remove what `find_unused` found. Return by how many bytes the journal's file shrank.
 
-
-def _texts(db: sqlite3.Connection, kept: set[int]) -> Iterator[str]:
-    """All that is needed, as text."""
-    for number, request, reply, raw in db.execute("SELECT id, request, reply, raw FROM calls"):
-        if number in kept:
-            yield from (request, reply, raw)
-    for row in db.execute("SELECT seen, reply, about FROM replies WHERE run IN (SELECT id FROM runs)"):
-        yield from row
-    for row in db.execute("SELECT verdict FROM verdicts WHERE run IN (SELECT id FROM runs)"):
-        yield from row
-    for row in db.execute("SELECT settings FROM studies"):
-        yield from row
-
-
-def remove_unused(home: Path, what: UnusedData) -> int:
-    """Remove it; gives how many bytes the journal's file is smaller. Pictures go last: one that nothing shows any more
-    costs only room."""
+    Images go last: if this is interrupted, one that nothing refers to costs only space.
+    """
     path = journal_file(home)
-    before = path.stat().st_size
+    size_before = path.stat().st_size
     db = sqlite3.connect(path)
     try:
-        db.executemany("DELETE FROM calls WHERE id = ?", ((number,) for number in what.calls))
+        db.executemany("DELETE FROM calls WHERE id = ?", ((call,) for call in unused.calls))
         db.execute("DELETE FROM voids WHERE call NOT IN (SELECT id FROM calls)")
         for table in ("replies", "verdicts", "traces"):
-            db.execute(f"DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)")
+            db.execute(f"DELETE FROM {table} WHERE {OF_NO_RUN}")
         db.commit()
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         db.close()
-    for file in what.images:
+    for file in unused.images:
         file.unlink(missing_ok=True)
-    return before - path.stat().st_size
+    return size_before - path.stat().st_size
+
+
+def _divide_calls(db: sqlite3.Connection) -> tuple[set[int], list[int]]:
+    """Return the ids of calls that are needed, and of those that are not."""
+    keys = _needed_keys(db)
+    runs = {row[0] for row in db.execute("SELECT id FROM runs")}
+    needed: set[int] = set()
+    unused: list[int] = []
+    for call, key, run in db.execute("SELECT id, key, run FROM calls"):
+        if run in runs or key in keys:
+            needed.add(call)
+        else:
+            unused.append(call)
+    return needed, unused
+
+
+def _needed_keys(db: sqlite3.Connection) -> set[str]:
+    """Return the cache keys of calls that replies and verdicts were made from, and of submitted requests."""
+    keys = {row[0] for row in db.execute("SELECT key FROM tickets")}
+    for (reply,) in db.execute(f"SELECT reply FROM replies WHERE {OF_A_RUN}"):
+        keys.update(msgspec.json.decode(reply, type=Reply).keys)
+    for (verdict,) in db.execute(f"SELECT verdict FROM verdicts WHERE {OF_A_RUN}"):
+        keys.update(msgspec.json.decode(verdict, type=Verdict).keys)
+    return keys
+
+
+def _needed_texts(db: sqlite3.Connection, needed: set[int]) -> Iterator[str]:
+    """Yield everything that is needed, as text."""
+    for call, request, reply, raw in db.execute("SELECT id, request, reply, raw FROM calls"):
+        if call in needed:
+            yield from (request, reply, raw)
+    for row in db.execute(f"SELECT seen, reply, about FROM replies WHERE {OF_A_RUN}"):
+        yield from row
+    for row in db.execute(f"SELECT verdict FROM verdicts WHERE {OF_A_RUN}"):
+        yield from row
+    for row in db.execute("SELECT settings FROM studies"):
+        yield from row

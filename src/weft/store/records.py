@@ -1,150 +1,167 @@
-"""What stands in a journal, row by row."""
+"""What a journal stores, row by row."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import astuple
 
-from weft.store.manifest import Manifest
+from weft.store.manifest import Manifest, parse_manifest
 from weft.types import Reply, Verdict
 
-REMEMBERED = 4096  # values that verdicts are known to share
+MAX_INTERNED = 4096  # values that verdicts share
+# fields of verdicts whose values repeat
+INTERNED_FIELDS = ("metric", "value", "reason", "variant", "score", "standard_deviation", "reading", "variant_reading")
 
 
 class CallRecord(Struct, frozen=True):
-    """One row of `calls`, without its id."""
+    """One call: a row of `calls`, without its id."""
 
-    key: str
+    key: str  # the cache key: a digest of everything that can change the answer
     request_digest: str
     run: str
     role: str
-    endpoint: str
+    endpoint: str  # address
     model: str
-    served: str
-    request: str
+    served: str  # the model that the server says it used
+    request: str  # JSON
     outcome: str
-    reply: str
-    raw: str
+    reply: str  # JSON of a Reply
+    raw: str  # the response as the server sent it
     tokens_in: int
     tokens_out: int
-    cost: float | None
-    latency: float
+    cost: float | None  # in USD; None where the price is unknown
+    latency: float  # seconds, of the last try
     attempts: int
-    at: float
+    at: float  # when it began
 
 
 class ExpectedCounts(Struct, frozen=True):
-    """What a whole run asks about, known when its dataset has been read to the end."""
+    """The size of a whole run, known when its dataset has been read to the end."""
 
     samples: int
     turns: int
 
 
 class RunRecord(Struct, frozen=True):
+    """One run: a row of `runs`."""
+
     id: str
     manifest: Manifest
-    round: int
-    state: str
+    round: int  # how often it was begun anew after it had finished, from 1
+    state: str  # running, finished, stopped, or part: some shards are missing
     started: float
     ended: float | None
-    left_out: list[str]
-    benchmark: str  # where its code can be found again
+    left_out: list[str]  # records of the dataset that could not be used
+    benchmark: str  # where its code is found again
     data: str = ""  # where its dataset was
-    names: dict[str, str] = {}  # what its user calls its `model` and its `judge`, and the run itself (`tag`)
-    gist: dict[str, Any] = {}  # its main number as it was when somebody last reckoned it (`weft.results.run.Gist`)
-    shards: dict[str, list[int]] = {}  # those that are done, `2/8` -> the turns and verdicts that were due in it
+    names: dict[str, str] = {}  # what the user calls its `model` and its `judge`, and the run itself (`tag`)
+    gist: dict[str, Any] = {}  # the headline score when it was last computed (`weft.results.run.Gist`)
+    shards: dict[str, list[int]] = {}  # those that are done: `2/8` -> its turns and verdicts
     expected: ExpectedCounts | None = None  # None until its dataset has been read to the end
 
     def is_complete(self, turns: int) -> bool:
-        """Whether so many turns are all that it asks about; while nobody knows how many those are, they are not."""
+        """Return whether this many turns are all of the run; False while its size is unknown."""
         return self.expected is not None and turns >= self.expected.turns
 
     def format_turn_count(self, turns: int, preposition: str = "of") -> str:
-        """`8 of 10 turns`, or `8 turns` while nobody knows of how many."""
+        """Return `8 of 10 turns`, or `8 turns` while the run's size is unknown."""
         if self.expected is None:
             return f"{turns} turns"
         return f"{turns} {preposition} {self.expected.turns} turns"
 
 
-class Shard(Struct, frozen=True):
-    """A part of a run that is done by itself: one of so many, and the samples in it."""
+def parse_run_record(row: Mapping[str, Any]) -> RunRecord:
+    """Parse a row of `runs`, by column. Raises msgspec.MsgspecError, or what else JSON can raise, if it is invalid."""
+    values = dict(row)
+    for column in ("left_out", "names", "gist", "shards"):
+        values[column] = msgspec.json.decode(row[column])
+    values["manifest"] = parse_manifest(row["manifest"])
+    if row["samples"] is not None and row["turns"] is not None:
+        counts = {"samples": row["samples"], "turns": row["turns"]}
+        values["expected"] = msgspec.convert(counts, ExpectedCounts)
+    return msgspec.convert(values, RunRecord)
 
-    number: int
-    count: int
-    samples: tuple[str, ...] = ()
+
+class Shard(Struct, frozen=True):
+    """A part of a run that is done by itself."""
+
+    number: int  # from 1
+    count: int  # of shards
+    samples: tuple[str, ...] = ()  # ids
 
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
 
 class TurnRecord(Struct, frozen=True):
-    """What a run made of one turn. `seen` is what the model was shown, after the fit; `about` what the dataset has of
-    the turn (ask, truth, gold), so that a report needs no dataset."""
+    """One turn of a run: a row of `replies`."""
 
     sample: str
     turn: int
-    position: int
+    position: int  # of the sample in the dataset
     groups: dict[str, str]
-    modality: str
-    messages_json: str
+    modality: str  # of the expected output
+    messages_json: str  # what the model was sent, adapted to what it accepts
     reply: Reply
-    dataset_json: str = "{}"
+    dataset_json: str = "{}"  # prompt, reference and gold, so that a report needs no dataset
 
 
 class CallTotals(Struct, frozen=True):
+    """The calls of one role in a run, summed up."""
+
     role: str
     calls: int
     answered: int
     tokens_in: int
     tokens_out: int
-    cost: float | None
+    cost: float | None  # in USD; None where a price is unknown
     retries: int
-    seconds: float = 0.0  # waited for, all calls together
-
-
-# fields of verdicts that many share
-ALIKE = ("metric", "value", "reason", "variant", "score", "standard_deviation", "reading", "variant_reading")
+    seconds: float = 0.0  # spent waiting, over all calls
 
 
 class StoredVerdict(Verdict, frozen=True):
-    """A verdict with its detail as JSON."""
+    """A verdict whose detail is still JSON."""
 
     detail: Raw = Raw()
 
 
 class VerdictInterner:
-    """Verdicts that share what they have alike (numbers, reasons, details; samples and calls within a dialogue): of a
-    million, that is most of them. Nobody may change what is shared. Of what differs everywhere, as a judge's own words
-    do, only the first are remembered."""
+    """Builds verdicts that share equal values: numbers, reasons and details; samples and keys within a dialogue.
+
+    Most values of a million verdicts repeat. A shared value must not be changed. Of values that all differ, such as a
+    judge's reasons, only the first MAX_INTERNED are remembered.
+    """
 
     def __init__(self, decode: Callable[[bytes], Any]) -> None:
-        self._decode = decode  # of a detail, which only looks like JSON so far
-        self._common: dict[Any, Any] = {0.0: 0.0}
+        """`decode` parses the JSON of a detail."""
+        self._decode = decode
+        self._values: dict[Any, Any] = {0.0: 0.0}
         self._details: dict[bytes, Any] = {b"": None}
         self._dialogue: dict[Any, Any] = {}
 
-    def intern(self, read: StoredVerdict) -> Verdict:
-        """Verdicts of one dialogue come one after the other."""
-        if read.sample not in self._dialogue:
-            self._dialogue = {read.sample: read.sample}
-        values = dict(zip(Verdict.__struct_fields__, astuple(read), strict=True))  # all there are, whatever is added
-        for name in ALIKE:
-            values[name] = self._shared(values[name])
-        values["sample"] = self._dialogue[read.sample]
-        values["keys"] = self._dialogue.setdefault(read.keys, read.keys)
-        values["detail"] = self._detail(bytes(read.detail))
+    def intern(self, stored: StoredVerdict) -> Verdict:
+        """Return the verdict with shared values. Verdicts of one dialogue must come one after the other."""
+        if stored.sample not in self._dialogue:
+            self._dialogue = {stored.sample: stored.sample}
+        values = dict(zip(Verdict.__struct_fields__, astuple(stored), strict=True))
+        for name in INTERNED_FIELDS:
+            values[name] = self._share(values[name])
+        values["sample"] = self._dialogue[stored.sample]
+        values["keys"] = self._dialogue.setdefault(stored.keys, stored.keys)
+        values["detail"] = self._share_detail(bytes(stored.detail))
         return Verdict(**values)
 
-    def _shared(self, value: Any) -> Any:
-        if len(self._common) < REMEMBERED:
-            return self._common.setdefault(value, value)
-        return self._common.get(value, value)
+    def _share(self, value: Any) -> Any:
+        if len(self._values) < MAX_INTERNED:
+            return self._values.setdefault(value, value)
+        return self._values.get(value, value)
 
-    def _detail(self, text: bytes) -> Any:
+    def _share_detail(self, text: bytes) -> Any:
         if text in self._details:
             return self._details[text]
-        made = self._decode(text)
-        if len(self._details) < REMEMBERED:
-            self._details[text] = made
-        return made
+        detail = self._decode(text)
+        if len(self._details) < MAX_INTERNED:
+            self._details[text] = detail
+        return detail

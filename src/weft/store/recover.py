@@ -1,18 +1,18 @@
-"""A damaged journal: what of it can be read is written into a new one, and the old one is kept beside it.
+"""Recovers a damaged journal: everything that can be read is written into a new one, and the damaged one is kept.
 
-Rows are read one by one through SQLite, over whatever it cannot read. Calls are what was paid for: where SQLite does
-not come to all of them, they are looked for page by page as well, which needs neither the file's directory nor its
-trees. They are never changed once they are written, so that a row that is found anywhere is right if it is whole. What
-runs made of their calls is made anew from them by the same command, at no cost."""
+Rows are read one by one through SQLite, skipping whatever it cannot read. Calls are what was paid for: where SQLite
+does not reach all of them, they are also searched page by page, which needs neither the file's schema nor its trees. A
+call is never changed once it is written, so a whole row is right wherever it is found. What runs made of their calls is
+made anew from them by the same command, at no cost.
+"""
 
 import contextlib
 import math
 import shutil
 import sqlite3
-import struct
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.store.annotations import Annotation, Study
-from weft.store.journal import Journal, parse_run_record
-from weft.store.records import CallRecord
+from weft.store.journal import Journal
+from weft.store.records import CallRecord, parse_run_record
 from weft.store.schema import VERSION, journal_file
+from weft.store.sqlite_pages import scan_pages
 from weft.types import Reply, Verdict
 
 COLUMNS = {
@@ -52,7 +53,7 @@ COLUMNS = {
     "ratings": ("run", "study", "item", "rater", "verdicts", "answer", "at", "seconds", "attention"),
     "tickets": ("key", "ticket", "endpoint", "at"),
 }
-USUAL: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "about": "{}",
     "begun": 0.0,
     "data": "",
@@ -64,121 +65,148 @@ USUAL: dict[str, Any] = {
     "shards": "{}",
 }
 NULLABLE = ("cost", "ended", "samples", "turns")
-MAGIC = b"SQLite format 3\0"
-Row = tuple[Any, ...]
+SQLITE_HEADER = b"SQLite format 3\0"
+MAX_SKIPPED_ROWS = 2000  # of a table, after which the rest is read from its end
+SQLITE_ERRORS = (sqlite3.Error, UnicodeError, MemoryError)  # SQLite may quote bytes that are not UTF-8
+SqlRow = tuple[Any, ...]
 
 
 class JournalHealth(Struct, frozen=True):
-    """`problems`: what is wrong with it. `saved` and `lost`: rows by table; what is lost without a trace is not
-    counted."""
+    """What is wrong with a journal, and what was recovered."""
 
     problems: list[str]
-    recovered: dict[str, int]
-    lost: dict[str, int]
-    damaged_path: str = ""  # where the damaged one is now
+    recovered: dict[str, int]  # rows by table
+    lost: dict[str, int]  # rows by table; those that left no trace are not counted
+    damaged_path: str = ""  # where the damaged journal is now
 
 
 def check_journal(path: Path, *, save: bool = True) -> JournalHealth:
-    """Look at every row of a journal; if something is wrong with it and `save`, put what can be read in its place."""
+    """Check every row of a journal. If something is wrong and `save`, replace it by one with all readable rows."""
     if not path.is_file():
         raise UserError(f"there is no journal at {path}")
-    with tempfile.TemporaryDirectory(prefix=".check-", dir=path.parent if save else None) as folder:
-        copy = Path(folder) / "copy.sqlite"
-        for suffix in ("", "-wal"):  # never the original
-            if path.with_name(path.name + suffix).is_file():
-                shutil.copyfile(path.with_name(path.name + suffix), copy.with_name(copy.name + suffix))
-        problems, rows, lost = _read_all(copy)
-        saved = {table: len(some) for table, some in rows.items()}
-        kept = ""
-        if problems and save:
-            made = journal_file(folder)
-            _write(made, rows, whole=not any(lost.values()))
-            kept = _replace(path, made)
-    return JournalHealth(problems, saved, lost, kept)
+    folder = path.parent if save else None
+    with tempfile.TemporaryDirectory(prefix=".check-", dir=folder) as temporary:
+        copy = Path(temporary) / "copy.sqlite"
+        for suffix in ("", "-wal"):  # opening the original might change it
+            file = path.with_name(path.name + suffix)
+            if file.is_file():
+                shutil.copyfile(file, copy.with_name(copy.name + suffix))
+        recovery = _Recovery(copy)
+        recovered = {table: len(rows) for table, rows in recovery.rows.items()}
+        damaged_path = ""
+        if recovery.problems and save:
+            new = journal_file(temporary)
+            _write_journal(new, recovery.rows, whole=not any(recovery.lost.values()))
+            damaged_path = _replace(path, new)
+    return JournalHealth(recovery.problems, recovered, recovery.lost, damaged_path)
 
 
-def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, int]]:
-    problems: list[str] = []
-    has: set[str] = set()
-    rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
-    lost = dict.fromkeys(COLUMNS, 0)
-    data = bytearray(copy.read_bytes())
-    if bytes(data[:16]) != MAGIC:
-        problems.append("it does not begin as a journal does")
-        data[:16] = MAGIC
-        copy.write_bytes(data)
-    db = sqlite3.connect(copy)
-    db.text_factory = bytes
-    try:
-        db.execute("PRAGMA trusted_schema = OFF")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if isinstance(version, int) and version != VERSION and 0 < version < 1000:  # more would be damage
-            raise UserError(
-                f"this journal was written by another weft (version {version}, this one knows {VERSION}): use that one"
-            )
-        found = [str(row[0].decode("utf-8", "replace")) for row in db.execute("PRAGMA integrity_check(5)")]
-        problems += [" ".join(one.split())[:200] for one in found if one != "ok"]
-    except (sqlite3.Error, UnicodeError, MemoryError) as error:  # SQLite may quote what is no text
-        problems.append((str(error) or type(error).__name__).splitlines()[0])
-    with contextlib.suppress(sqlite3.Error, UnicodeError, MemoryError):
-        has = {row[0].decode() for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    for table, columns in COLUMNS.items():
-        if table not in has:
-            problems.append(f"there is no table of {table}")
-        there, bad = _walk(db, table, columns)
-        rows[table] = [row for one in there if (row := validate_row(table, one)) is not None]
-        lost[table] = len(there) - len(rows[table]) + bad
-        if lost[table]:
-            problems.append(f"{lost[table]} rows of {table} cannot be read")
-    with contextlib.suppress(sqlite3.Error, UnicodeError, MemoryError):
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    db.close()
-    if problems:
-        known = {row[0]: row for row in rows["calls"]}
-        for raw in scan_pages(copy.read_bytes(), len(COLUMNS["calls"])):
-            row = validate_row("calls", raw)
-            if row is not None:
-                known.setdefault(row[0], row)
-        lost["calls"] = max(0, lost["calls"] - (len(known) - len(rows["calls"])))
-        rows["calls"] = [known[number] for number in sorted(known)]
-    return problems, rows, lost
+class _Recovery:
+    """All readable rows of a copy of a journal, by table, and what is wrong with it. The copy may be changed."""
 
+    def __init__(self, copy: Path) -> None:
+        self.problems: list[str] = []
+        self.rows: dict[str, list[SqlRow]] = {}
+        self.lost: dict[str, int] = {}
+        self._restore_header(copy)
+        db = sqlite3.connect(copy)
+        db.text_factory = bytes
+        self._check_integrity(db)
+        self._read_tables(db)
+        with contextlib.suppress(*SQLITE_ERRORS):
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.close()
+        if self.problems:
+            self._scan_for_calls(copy)
 
-def _walk(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> tuple[list[Row], int]:
-    """Every row that SQLite can read, and how many it cannot; one after the other where it cannot read on."""
-    try:
-        has = {row[1].decode() for row in db.execute(f"PRAGMA table_info({table})")}
-    except (sqlite3.Error, UnicodeError, MemoryError):
-        return [], 0
-    if not has:
-        return [], 0
-    wanted = ", ".join(column if column in has else f"{_literal(USUAL.get(column))}" for column in columns)
-    found: dict[int, Row] = {}
-    failed = 0
-    at = -1
-    while failed < 2000:
+    def _restore_header(self, copy: Path) -> None:
+        data = bytearray(copy.read_bytes())
+        if bytes(data[:16]) != SQLITE_HEADER:
+            self.problems.append("its header is not that of an SQLite file")
+            data[:16] = SQLITE_HEADER
+            copy.write_bytes(data)
+
+    def _check_integrity(self, db: sqlite3.Connection) -> None:
+        """Ask SQLite what is wrong. Raises UserError for a journal of another version of weft."""
         try:
-            for number, *row in db.execute(
-                f"SELECT rowid, {wanted} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid", (at,)
-            ):
-                found[number] = tuple(row)
-                at = number
+            db.execute("PRAGMA trusted_schema = OFF")
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if isinstance(version, int) and version != VERSION and 0 < version < 1000:  # more would be damage
+                raise UserError(
+                    f"this journal was written by another weft (version {version}, this one knows {VERSION}): "
+                    "use that one"
+                )
+            for row in db.execute("PRAGMA integrity_check(5)"):
+                message = str(row[0].decode("utf-8", "replace"))
+                if message != "ok":
+                    self.problems.append(" ".join(message.split())[:200])
+        except SQLITE_ERRORS as error:
+            self.problems.append((str(error) or type(error).__name__).splitlines()[0])
+
+    def _read_tables(self, db: sqlite3.Connection) -> None:
+        tables: set[str] = set()
+        with contextlib.suppress(*SQLITE_ERRORS):
+            tables = {row[0].decode() for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table, columns in COLUMNS.items():
+            if table not in tables:
+                self.problems.append(f"the table {table} is missing")
+            rows, skipped = _read_table(db, table, columns)
+            self.rows[table] = []
+            for row in rows:
+                valid = validate_row(table, row)
+                if valid is not None:
+                    self.rows[table].append(valid)
+            self.lost[table] = len(rows) - len(self.rows[table]) + skipped
+            if self.lost[table]:
+                self.problems.append(f"{self.lost[table]} rows of {table} cannot be read")
+
+    def _scan_for_calls(self, copy: Path) -> None:
+        """Add calls that SQLite did not reach."""
+        before = len(self.rows["calls"])
+        calls = {row[0]: row for row in self.rows["calls"]}
+        for row in scan_pages(copy.read_bytes(), len(COLUMNS["calls"])):
+            valid = validate_row("calls", row)
+            if valid is not None:
+                calls.setdefault(valid[0], valid)
+        self.lost["calls"] = max(0, self.lost["calls"] - (len(calls) - before))
+        self.rows["calls"] = [calls[call] for call in sorted(calls)]
+
+
+def _read_table(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> tuple[list[SqlRow], int]:
+    """Return every row that SQLite can read, in order, and 1 if there are rows that it cannot, else 0."""
+    try:
+        present = {row[1].decode() for row in db.execute(f"PRAGMA table_info({table})")}
+    except SQLITE_ERRORS:
+        return [], 0
+    if not present:
+        return [], 0
+    expressions = [column if column in present else _sql_literal(DEFAULTS.get(column)) for column in columns]
+    select = f"SELECT rowid, {', '.join(expressions)} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
+    rows: dict[int, SqlRow] = {}
+    last = -1
+    failures = 0
+    while failures < MAX_SKIPPED_ROWS:
+        try:
+            for number, row in _numbered_rows(db, select, last):
+                rows[number] = row
+                last = number
             break
-        except (sqlite3.Error, UnicodeError, OverflowError, MemoryError):
-            failed += 1
-            at += 1
-    if failed:  # from the other end, over what is in between
-        try:
-            for number, *row in db.execute(
-                f"SELECT rowid, {wanted} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid DESC", (at,)
-            ):
-                found.setdefault(number, tuple(row))
-        except (sqlite3.Error, UnicodeError, OverflowError, MemoryError):
-            pass
-    return [found[number] for number in sorted(found)], min(failed, 1)
+        except (*SQLITE_ERRORS, OverflowError):
+            failures += 1
+            last += 1
+    if failures:  # also from the end, down to what cannot be read
+        with contextlib.suppress(*SQLITE_ERRORS, OverflowError):
+            for number, row in _numbered_rows(db, f"{select} DESC", last):
+                rows.setdefault(number, row)
+    return [rows[number] for number in sorted(rows)], min(failures, 1)
 
 
-def _literal(value: Any) -> str:
+def _numbered_rows(db: sqlite3.Connection, select: str, after: int) -> Iterator[tuple[int, SqlRow]]:
+    for number, *row in db.execute(select, (after,)):
+        yield number, tuple(row)
+
+
+def _sql_literal(value: Any) -> str:
     if value is None:
         return "NULL"
     if not isinstance(value, str):
@@ -186,37 +214,47 @@ def _literal(value: Any) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def validate_row(table: str, row: Sequence[Any]) -> Row | None:
-    """The row with its texts as text, if everything in it is what it must be."""
+def validate_row(table: str, row: Sequence[Any]) -> SqlRow | None:
+    """Return the row with its bytes decoded to text; None if any of its values is invalid."""
     try:
-        made = tuple(one.decode() if isinstance(one, bytes) else one for one in row)
-        named = dict(zip(COLUMNS[table], made, strict=True))
-        for column, value in named.items():
-            if (value is None and column not in NULLABLE) or (isinstance(value, float) and not math.isfinite(value)):
+        decoded = [value.decode() if isinstance(value, bytes) else value for value in row]
+        columns = dict(zip(COLUMNS[table], decoded, strict=True))
+        for column, value in columns.items():
+            if value is None and column not in NULLABLE:
                 return None
-        if table == "calls":
-            msgspec.convert(named, CallRecord)
-            msgspec.json.decode(named["reply"], type=Reply)
-            msgspec.json.decode(named["request"])
-            int(named["id"])
-        elif table == "runs":
-            parse_run_record(named)
-        elif table == "replies":
-            for key, kind in (("reply", Reply), ("groups", dict[str, str]), ("seen", Any), ("about", Any)):
-                msgspec.json.decode(named[key], type=kind)
-        elif table == "verdicts":
-            msgspec.json.decode(named["verdict"], type=Verdict)
-        elif table == "ratings":
-            decoded = {key: msgspec.json.decode(named[key]) for key in ("verdicts", "answer")}
-            msgspec.convert({**named, **decoded, "attention": bool(named["attention"])}, Annotation)
-        elif table == "studies":
-            msgspec.convert({**named, "settings": msgspec.json.decode(named["settings"])}, Study)
-        return made
+            if isinstance(value, float) and not math.isfinite(value):
+                return None
+        _validate_json(table, columns)
+        return tuple(decoded)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError, ValueError):
         return None
 
 
-def _write(path: Path, rows: dict[str, list[Row]], *, whole: bool) -> None:
+def _validate_json(table: str, columns: dict[str, Any]) -> None:
+    """Raise an error if a column that holds JSON, or a whole row, cannot be parsed."""
+    if table == "calls":
+        msgspec.convert(columns, CallRecord)
+        msgspec.json.decode(columns["reply"], type=Reply)
+        msgspec.json.decode(columns["request"])
+        int(columns["id"])
+    elif table == "runs":
+        parse_run_record(columns)
+    elif table == "replies":
+        for column, type in (("reply", Reply), ("groups", dict[str, str]), ("seen", Any), ("about", Any)):
+            msgspec.json.decode(columns[column], type=type)
+    elif table == "verdicts":
+        msgspec.json.decode(columns["verdict"], type=Verdict)
+    elif table == "ratings":
+        values = dict(columns)
+        values["verdicts"] = msgspec.json.decode(columns["verdicts"])
+        values["answer"] = msgspec.json.decode(columns["answer"])
+        values["attention"] = bool(columns["attention"])
+        msgspec.convert(values, Annotation)
+    elif table == "studies":
+        msgspec.convert({**columns, "settings": msgspec.json.decode(columns["settings"])}, Study)
+
+
+def _write_journal(path: Path, rows: dict[str, list[SqlRow]], *, whole: bool) -> None:
     Journal(path).close()
     db = sqlite3.connect(path)
     for table, columns in COLUMNS.items():
@@ -229,115 +267,14 @@ def _write(path: Path, rows: dict[str, list[Row]], *, whole: bool) -> None:
     db.close()
 
 
-def _replace(path: Path, made: Path) -> str:
-    """The new one in the place of the old, which is kept."""
+def _replace(path: Path, new: Path) -> str:
+    """Rename the damaged journal, put the new one in its place, and return the damaged one's path."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    kept = path.with_name(f"{path.name}.damaged-{stamp}")
+    damaged = path.with_name(f"{path.name}.damaged-{stamp}")
     for suffix in ("-wal", "-shm"):
-        if path.with_name(path.name + suffix).exists():
-            path.with_name(path.name + suffix).rename(kept.with_name(kept.name + suffix))
-    path.rename(kept)
-    made.rename(path)
-    return str(kept)
-
-
-# pages, as https://www.sqlite.org/fileformat2.html has them
-
-
-def scan_pages(data: bytes, columns: int) -> Iterator[Row]:
-    """Rows with so many columns from every page that is a leaf of some table; the first, which is the row's own number,
-    is put in."""
-    size = int.from_bytes(data[16:18], "big")
-    if size == 1:
-        size = 65536
-    if size < 512 or size & (size - 1):
-        size = 4096
-    usable = size - data[20]
-    for start in range(0, len(data), size):
-        page = data[start : start + size]
-        if start == 0:
-            head = 100
-        else:
-            head = 0
-        if len(page) == size and page[head] == 0x0D:
-            for at in range(min(int.from_bytes(page[head + 3 : head + 5], "big"), size // 4)):
-                place = int.from_bytes(page[head + 8 + 2 * at : head + 10 + 2 * at], "big")
-                try:
-                    row = _cell(data, page, place, usable, size, columns)
-                except (IndexError, ValueError, OverflowError):
-                    continue
-                if row is not None:
-                    yield row
-
-
-def _cell(data: bytes, page: bytes, place: int, usable: int, size: int, columns: int) -> Row | None:
-    length, place = _varint(page, place)
-    number, place = _varint(page, place)
-    most = usable - 35
-    local = length
-    if length > most:
-        least = (usable - 12) * 32 // 255 - 23
-        local = least + (length - least) % (usable - 4)
-        if not (local <= most):
-            local = least
-    if not 0 < length <= len(data) or place + local > len(page):
-        return None
-    payload = bytearray(page[place : place + local])
-    if length > local:
-        following = int.from_bytes(page[place + local : place + local + 4], "big")
-    else:
-        following = 0
-    while len(payload) < length:
-        if not 0 < following <= len(data) // size:
-            return None
-        more = data[(following - 1) * size : following * size]
-        payload += more[4 : 4 + min(usable - 4, length - len(payload))]
-        following = int.from_bytes(more[:4], "big")
-    return _record(bytes(payload), number, columns)
-
-
-def _record(payload: bytes, number: int, columns: int) -> Row | None:
-    head, at = _varint(payload, 0)
-    kinds: list[int] = []
-    while at < head:
-        kind, at = _varint(payload, at)
-        kinds.append(kind)
-    if len(kinds) != columns or at != head:
-        return None
-    values = list(_values(payload, head, kinds))
-    if values[0] is None:
-        values[0] = number
-    return tuple(values)
-
-
-def _values(payload: bytes, at: int, kinds: Iterable[int]) -> Iterator[Any]:
-    sizes = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
-    for kind in kinds:
-        if kind < 10:
-            size = sizes[kind]
-        else:
-            size = (kind - 12) // 2
-        raw = payload[at : at + size]
-        if len(raw) != size or kind in (10, 11):
-            raise ValueError("cut short")
-        at += size
-        if kind == 0:
-            yield None
-        elif kind in (8, 9):
-            yield kind - 8
-        elif kind == 7:
-            yield struct.unpack(">d", raw)[0]
-        else:
-            yield raw if kind > 9 else int.from_bytes(raw, "big", signed=True)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for step in range(9):
-        byte = data[at + step]
-        if step == 8:
-            return value << 8 | byte, at + 9
-        value = value << 7 | byte & 0x7F
-        if not byte & 0x80:
-            return value, at + step + 1
-    raise ValueError("no number")
+        file = path.with_name(path.name + suffix)
+        if file.exists():
+            file.rename(damaged.with_name(damaged.name + suffix))
+    path.rename(damaged)
+    new.rename(path)
+    return str(damaged)

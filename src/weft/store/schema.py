@@ -1,5 +1,5 @@
-"""A journal's file: where it lies in a home, its tables, and how it is opened. Outside the store, `weft.workspace`
-opens it."""
+"""A journal's file: its path in a home, its tables, and how it is opened. Outside of the store, `weft.workspace` opens
+it."""
 
 import sqlite3
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 from weft.errors import UserError
 
 JOURNAL = "journal.sqlite"
-VERSION = 4  # journals of other versions are refused
+VERSION = 4  # journals of other versions are rejected
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, request_digest TEXT NOT NULL, run TEXT NOT NULL, role TEXT NOT NULL,
@@ -16,7 +16,8 @@ CREATE TABLE IF NOT EXISTS calls (
   latency REAL NOT NULL, attempts INTEGER NOT NULL, at REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS calls_by_key ON calls (key);
 CREATE INDEX IF NOT EXISTS calls_by_run ON calls (run);
-CREATE TABLE IF NOT EXISTS voids (call INTEGER NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, reason TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS voids (
+  call INTEGER NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, reason TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS voids_by_call ON voids (call);
 CREATE TABLE IF NOT EXISTS runs (
   id TEXT PRIMARY KEY, manifest TEXT NOT NULL, round INTEGER NOT NULL, state TEXT NOT NULL, started REAL NOT NULL,
@@ -25,28 +26,36 @@ CREATE TABLE IF NOT EXISTS runs (
   gist TEXT NOT NULL DEFAULT '{}', shards TEXT NOT NULL DEFAULT '{}', samples INTEGER, turns INTEGER);
 CREATE TABLE IF NOT EXISTS replies (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, position INTEGER NOT NULL, groups TEXT NOT NULL,
-  want TEXT NOT NULL, seen TEXT NOT NULL, reply TEXT NOT NULL, about TEXT NOT NULL DEFAULT '{}', PRIMARY KEY (run, sample, turn));
+  want TEXT NOT NULL, seen TEXT NOT NULL, reply TEXT NOT NULL, about TEXT NOT NULL DEFAULT '{}',
+  PRIMARY KEY (run, sample, turn));
 CREATE TABLE IF NOT EXISTS verdicts (
-  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, variant TEXT NOT NULL DEFAULT '',
-  verdict TEXT NOT NULL, PRIMARY KEY (run, sample, turn, metric, variant));
+  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL,
+  variant TEXT NOT NULL DEFAULT '', verdict TEXT NOT NULL, PRIMARY KEY (run, sample, turn, metric, variant));
 CREATE TABLE IF NOT EXISTS traces (
-  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, trace TEXT NOT NULL, PRIMARY KEY (run, sample, turn, trace));
+  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, trace TEXT NOT NULL,
+  PRIMARY KEY (run, sample, turn, trace));
 CREATE TABLE IF NOT EXISTS studies (id TEXT PRIMARY KEY, run TEXT NOT NULL, made REAL NOT NULL, settings TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS ratings (
-  run TEXT NOT NULL, study TEXT NOT NULL, item TEXT NOT NULL, rater TEXT NOT NULL, verdicts TEXT NOT NULL, answer TEXT NOT NULL,
-  at REAL NOT NULL, seconds REAL NOT NULL, attention INTEGER NOT NULL, PRIMARY KEY (run, study, item, rater));
-CREATE TABLE IF NOT EXISTS tickets (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
+  run TEXT NOT NULL, study TEXT NOT NULL, item TEXT NOT NULL, rater TEXT NOT NULL, verdicts TEXT NOT NULL,
+  answer TEXT NOT NULL, at REAL NOT NULL, seconds REAL NOT NULL, attention INTEGER NOT NULL,
+  PRIMARY KEY (run, study, item, rater));
+CREATE TABLE IF NOT EXISTS tickets (
+  key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
 """
 
 
 def journal_file(home: str | Path) -> Path:
+    """Return the path of a home's journal."""
     return Path(home) / JOURNAL
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
-    """On a disk that cannot be written to at all, SQLite must be told that nobody else writes there either."""
-    for how in ("mode=ro", "mode=ro&immutable=1"):
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
+    """Open a journal for reading, on a read-only file system too.
+
+    There SQLite must be told that nobody else writes to the file either (`immutable`).
+    """
+    for mode in ("mode=ro", "mode=ro&immutable=1"):
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, check_same_thread=False)
         try:
             db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
             return db
@@ -58,7 +67,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
 
 
 def create_tables(db: sqlite3.Connection) -> None:
-    """Give a journal that is written to its tables."""
+    """Create the tables of a journal that is opened for writing."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.executescript(SCHEMA)

@@ -31,7 +31,7 @@ class Demo(Struct, frozen=True):
     words: str
 
 
-def exactly_right(run: Run, dialogues: Sequence[TableDialogue], home: Path) -> Mapping[str, list[float]]:
+def find_exact_images(run: Run, dialogues: Sequence[TableDialogue], home: Path) -> Mapping[str, list[float]]:
     """For each dialogue and turn, whether the picture that was made shows the true scene."""
     blobs = open_blobs(home)
     made = {(turn.sample, turn.turn): turn.reply for turn in run.turns}
@@ -44,7 +44,7 @@ def exactly_right(run: Run, dialogues: Sequence[TableDialogue], home: Path) -> M
                 reading = read(blobs.decode(images[-1]))
             else:
                 reading = None
-            values.append(float(reading is not None and reading.sure and reading.scene == turn.scene))
+            values.append(float(reading is not None and reading.is_sure and reading.scene == turn.scene))
         right[str(number)] = values
     return right
 
@@ -54,7 +54,7 @@ def estimate(clusters: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     return {"exactly right": found.value, "low": found.low, "high": found.high, "n": found.n}
 
 
-def written(folder: Path, dialogues: list[TableDialogue]) -> Path:
+def write_dialogues(folder: Path, dialogues: list[TableDialogue]) -> Path:
     if not folder.exists():
         write_folder(folder, lambda part: write_weave(part, dialogues))
     return folder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from weft.report import plots
 from weft.stats.intervals import estimate_mean
-from weft_tabletop.demos.demo import Demo, Evaluate, estimate, exactly_right, written
+from weft_tabletop.demos.demo import Demo, Evaluate, estimate, find_exact_images, write_dialogues
 from weft_tabletop.make.dialogues import TableDialogue, make_dialogue
 
 CHAIN = (
@@ -31,9 +31,9 @@ def chains(samples: int, seed: int, turns: int = 6) -> list[TableDialogue]:
     made: list[TableDialogue] = []
     number = 0
     while len(made) < samples:
-        chance = random.Random(f"chain {seed} {number}")
+        rng = random.Random(f"chain {seed} {number}")
         number += 1
-        dialogue = make_dialogue("edit", CHAIN, (), turns, chance)
+        dialogue = make_dialogue("edit", CHAIN, (), turns, rng)
         if len(dialogue.turns) == turns:
             made.append(dialogue)
     return made
@@ -41,9 +41,9 @@ def chains(samples: int, seed: int, turns: int = 6) -> list[TableDialogue]:
 
 def exposure_bias(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
     dialogues = chains(samples, 0)
-    data = written(folder / f"chains-{samples}", dialogues)
+    data = write_dialogues(folder / f"chains-{samples}", dialogues)
     own, true = (
-        exactly_right(
+        find_exact_images(
             evaluate(
                 model="tabletop/tiny", data=data, options={"history": "dialogue", "placement": "inline", "past": past}
             ),

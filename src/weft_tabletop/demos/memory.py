@@ -5,19 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from weft.report import plots
-from weft_tabletop.demos.demo import Demo, Evaluate, estimate, exactly_right, written
+from weft_tabletop.demos.demo import Demo, Evaluate, estimate, find_exact_images, write_dialogues
 from weft_tabletop.make.weave import memory_dialogues
 
 
 def memory(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
     dialogues = memory_dialogues(samples, 0)
-    data = written(folder / f"memory-{samples}", dialogues)
+    data = write_dialogues(folder / f"memory-{samples}", dialogues)
     rows: list[dict[str, Any]] = []
     histories = (("dialogue", "whole dialogue"), ("none", "no history"))
     for model, trained in (("tabletop/tiny", "dialogues"), ("tabletop/tiny-single", "single turns")):
         for history, shown in histories:
             options = {"history": history, "placement": "inline", "past": "reference"}
-            right = exactly_right(evaluate(model=model, data=data, options=options), dialogues, home)
+            right = find_exact_images(evaluate(model=model, data=data, options=options), dialogues, home)
             asked = {
                 str(number): [
                     right[str(number)][at] for at, turn in enumerate(dialogue.turns) if turn.kind == "put back"

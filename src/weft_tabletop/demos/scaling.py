@@ -26,7 +26,7 @@ def scaling(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
     alone: Mapping[str, list[float]] = {}
     for strategy in STRATEGIES:
         run = evaluate(benchmark="imug", data=data, model="tabletop/tiny", model_options=options, strategy=strategy)
-        scores = drawn(run)
+        scores = image_scores(run)
         alone = alone or scores
         found = estimate_mean(scores)
         gain = estimate_mean({name: [a - b for a, b in zip(scores[name], alone[name], strict=True)] for name in scores})
@@ -34,7 +34,7 @@ def scaling(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
             {
                 "strategy": strategy,
                 **strategy_label(strategy),
-                "calls a picture": calls_a_picture(run),
+                "calls a picture": calls_per_image(run),
                 "pictures": found.value,
                 "low": found.low,
                 "high": found.high,
@@ -61,7 +61,7 @@ def scaling(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
     )
 
 
-def drawn(run: Run) -> dict[str, list[float]]:
+def image_scores(run: Run) -> dict[str, list[float]]:
     """Scores of the pictures in percent, by dialogue."""
     made: dict[str, list[float]] = {}
     for verdict in run.verdicts:
@@ -70,7 +70,7 @@ def drawn(run: Run) -> dict[str, list[float]]:
     return made
 
 
-def calls_a_picture(run: Run) -> float:
+def calls_per_image(run: Run) -> float:
     """How many calls stand behind a picture; answers taken over from an earlier run count as much as new ones."""
     pictures = [turn.reply for turn in run.turns if turn.modality == "image"]
     return sum(len(reply.keys) for reply in pictures) / len(pictures)

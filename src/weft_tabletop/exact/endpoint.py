@@ -1,9 +1,9 @@
 """The exact judge: it answers a benchmark's questions in the benchmark's schema, from pixels and the dataset's sidecar.
 
-It asks for the question's material by name, and reads none of its words; what is missing is an error, and leaves the
+It asks for the question's material by name and reads none of its prompt; missing material is an error, which leaves the
 question unscored."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +16,36 @@ from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Question, Request, Text
 from weft.untrusted import dict_or_empty, read_json_file
 from weft_tabletop.exact import imug, planviz, rover, weave, weaver
-from weft_tabletop.make.sidecar import sidecar_of
-from weft_tabletop.world.choices import Choice
-from weft_tabletop.world.language import Asked
-from weft_tabletop.world.readings import reading_of
-from weft_tabletop.world.scenes import Reading
+from weft_tabletop.make.sidecar import sidecar_path
+from weft_tabletop.world.choices import ChoiceQuestion
+from weft_tabletop.world.language import TableRequest
+from weft_tabletop.world.readings import read_image
+from weft_tabletop.world.scenes import SceneReading
 
-Truth = Mapping[str, Any]  # of a turn, from the sidecar
-Found = dict[str, Any]
+Reference = Mapping[str, Any]  # of a turn, from the sidecar
+Answer = dict[str, Any]  # in the question's schema
+NEAR = 0.05  # two documents whose shares differ by less are a tie
 
 
 class Exact(UncachedEndpoint):
     may_leave_undecided = True
 
     def __init__(self, data: Path, blobs: Blobs, name: str = "tabletop/exact", **identity: Any) -> None:
-        path = sidecar_of(data)
+        path = sidecar_path(data)
         if not path.is_file():
             raise UserError(
                 f"tabletop/exact judges tabletop data alone: there is no {path}; `weft data make` writes such data"
             )
-        found = dict_or_empty(read_json_file(path)).get("samples")
-        if not isinstance(found, dict):
+        samples = dict_or_empty(read_json_file(path)).get("samples")
+        if not isinstance(samples, dict):
             raise UserError(f"{path} cannot be read: it has no samples")
-        self._truth: dict[str, Any] = dict_or_empty(found)
+        self._samples: dict[str, Any] = dict_or_empty(samples)
         super().__init__(name, version=1, **identity)
         self._blobs = blobs
-        self._answers: dict[tuple[str, str], Callable[[Truth, Question], Found]] = {
-            **{
-                ("weave", metric): self._weave_picture
-                for metric in ("key_point", "visual_consistency", "image_quality")
-            },
+        self._answers: dict[tuple[str, str], Callable[[Reference, Question], Answer]] = {
+            ("weave", "key_point"): self._weave_image,
+            ("weave", "visual_consistency"): self._weave_image,
+            ("weave", "image_quality"): self._weave_image,
             ("weave", "accuracy"): self._weave_answer,
             ("imug", "points"): self._imug_points,
             ("imug", "choice"): self._imug_choice,
@@ -60,214 +60,226 @@ class Exact(UncachedEndpoint):
         question = want.question
         if question is None:
             raise CallError("tabletop/exact is a judge: it answers questions of benchmarks, and nothing else", NO_RETRY)
-        said = msgspec.json.encode(self.found(question)).decode()
-        return EndpointReply((Text(said),), "answered", raw=said, served_model=self.name)
+        text = msgspec.json.encode(self.answer(question)).decode()
+        return EndpointReply((Text(text),), "answered", raw=text, served_model=self.name)
 
-    def found(self, question: Question) -> Found:
-        """The answer to a question, in its schema."""
-        found: Found = {}
-        if question.turn_ref.benchmark == "weaverbench" and set(question.metrics) <= set(weaver.METRICS):
-            found = self._document(self._turn(question), question)
-        for metric in question.metrics if not found else ():
-            answer = self._answers.get((question.turn_ref.benchmark, metric))
-            if answer is None:
-                raise CallError(
-                    f"tabletop/exact does not know {metric} of {question.turn_ref.benchmark or 'this benchmark'}",
-                    NO_RETRY,
-                )
-            found = {**found, **answer(self._turn(question), question)}
-        return found
+    def answer(self, question: Question) -> Answer:
+        """The answer to a question, in its schema. Raises CallError for a question that it does not know."""
+        benchmark = question.turn_ref.benchmark
+        if benchmark == "weaverbench" and set(question.metrics) <= set(weaver.METRICS):
+            answer = self._document(self._reference(question), question)
+            if answer:
+                return answer
+        answer: Answer = {}
+        for metric in question.metrics:
+            answer_metric = self._answers.get((benchmark, metric))
+            if answer_metric is None:
+                raise CallError(f"tabletop/exact does not know {metric} of {benchmark or 'this benchmark'}", NO_RETRY)
+            answer |= answer_metric(self._reference(question), question)
+        return answer
 
-    def _turn(self, question: Question) -> Truth:
+    def _reference(self, question: Question) -> Reference:
+        """What the sidecar has about the turn. A reworded sample (`7~1`) has the reference of its original."""
+        turn_ref = question.turn_ref
+        item = ""
+        if turn_ref.benchmark == "arena":
+            item = str(getattr(question.gold, "item", ""))
         try:
-            if question.turn_ref.benchmark == "arena":
-                own = str(getattr(question.gold, "item", ""))
-            else:
-                own = ""
-            name = own or question.turn_ref.sample.partition("~")[0]  # what is said in other words is the same task
-            return self._truth[name]["turns"][question.turn_ref.turn]
+            return self._samples[item or turn_ref.sample.partition("~")[0]]["turns"][turn_ref.turn]
         except (KeyError, IndexError):
             raise CallError(
-                f"the sidecar has no sample {question.turn_ref.sample}, turn {question.turn_ref.turn + 1}", NO_RETRY
+                f"the sidecar has no sample {turn_ref.sample}, turn {turn_ref.turn + 1}", NO_RETRY
             ) from None
 
-    def _scene(self, image: Image) -> Reading:
-        return reading_of(image, self._blobs)
+    def _read(self, image: Image) -> SceneReading:
+        return read_image(image, self._blobs)
 
-    def _weave_picture(self, turn: Truth, question: Question) -> Found:
+    def _read_one(self, question: Question, name: str) -> SceneReading:
+        """The scene in the one image of this material."""
+        return self._read(find_image(question, name))
+
+    def _read_document(self, question: Question, name: str) -> list[str | SceneReading]:
+        """The texts and scenes of a document."""
+        parts = find_material(question, name)
+        return [self._read(part) if isinstance(part, Image) else part.text for part in parts]
+
+    def _weave_image(self, reference: Reference, question: Question) -> Answer:
         (metric,) = question.metrics
-        names = sorted(
-            (name for name in question.material if name.startswith("reference ")), key=lambda name: int(name.split()[1])
-        )
-        references = [self._scene(picture_of(question, name)) for name in names]
-        due = sum(point["check"] != "fact" for point in turn["points"])
-        if question.variant and (
-            not question.material["made"] or (metric != "image_quality" and len(references) < due)
-        ):
-            # a question as released scripts ask it
-            return {"reasoning": "what is asked about is not there", "score": 0}
-        if metric != "image_quality" and len(references) != due:
-            raise CallError(f"the question shows {len(references)} references; its key points have {due}", NO_RETRY)
-        score, why = weave.picture(metric, turn, self._scene(picture_of(question, "made")), references)
-        return {"reasoning": why, "score": score}
+        names = [name for name in question.material if name.startswith("reference ")]
+        names.sort(key=lambda name: int(name.split()[1]))
+        shown = [self._read_one(question, name) for name in names]
+        expected = sum(point["check"] != "fact" for point in reference["points"])
+        if question.variant:
+            # Released scripts ask even where the images that the question is about are missing.
+            is_missing = metric != "image_quality" and len(shown) < expected
+            if is_missing or not question.material["made"]:
+                return {"reasoning": "what is asked about is not there", "score": 0}
+        if metric != "image_quality" and len(shown) != expected:
+            raise CallError(f"the question shows {len(shown)} references; its key points have {expected}", NO_RETRY)
+        score, reason = weave.score_image(metric, reference, self._read_one(question, "made"), shown)
+        return {"reasoning": reason, "score": score}
 
-    def _weave_answer(self, turn: Truth, question: Question) -> Found:
-        said = "".join(part.text for part in material(question, "answer") if isinstance(part, Text))
-        score, why = weave.accuracy(said, turn["answer"])
-        return {"reasoning": why, "score": score}
+    def _weave_answer(self, reference: Reference, question: Question) -> Answer:
+        score, reason = weave.score_answer(find_text(question, "answer"), reference["answer"])
+        return {"reasoning": reason, "score": score}
 
-    def _imug_points(self, turn: Truth, question: Question) -> Found:
-        """A picture that the model never made is absent from the question, and nothing can have been done to it."""
-        seen: dict[str, Reading] = {}
-        for slot, origin in turn["origins"].items():
-            shown = question.material.get(f"{'given' if origin['kind'] == 'input' else 'made'} {origin['turn']}", ())
-            if origin["kind"] == "input" and origin["at"] >= len(shown):
-                raise CallError(f"the question does not show the picture given in turn {origin['turn']}", NO_RETRY)
-            pictures = [part for part in shown if isinstance(part, Image)]
-            if origin["at"] < len(pictures):
-                seen[slot] = self._scene(pictures[int(origin["at"])])
-        scenes = {slot: reading.scene for slot, reading in seen.items()}
-        if "image" in seen:
-            unknown = seen["image"].unknown
-        else:
-            unknown = ()
+    def _imug_points(self, reference: Reference, question: Question) -> Answer:
+        """An image that the model never made is absent from the question, and nothing can have been done to it."""
+        readings: dict[str, SceneReading] = {}
+        for slot, origin in reference["origins"].items():
+            image = _find_origin(question, origin)
+            if image is not None:
+                readings[slot] = self._read(image)
+        scenes = {slot: reading.scene for slot, reading in readings.items()}
         if question.variant and not question.material["made"]:  # as released scripts ask
-            results = [(0, "there is no picture")] * len(question.gold)
+            results = [(0, "there is no image")] * len(question.gold)
         else:
-            made = self._scene(picture_of(question, "made"))
-            results = imug.scored(turn, made, scenes.get("image"), scenes.get("source"), unknown)
-        return {
-            "evaluation_results": [
-                {"point_id": number, "reason": why, "score": score}
-                for number, (score, why) in enumerate(results, start=1)
-            ]
-        }
+            unknown = readings["image"].unknown if "image" in readings else ()
+            made = self._read_one(question, "made")
+            results = imug.score_points(reference, made, scenes.get("image"), scenes.get("source"), unknown)
+        points: list[Answer] = []
+        for number, (score, reason) in enumerate(results, start=1):
+            points.append({"point_id": number, "reason": reason, "score": score})
+        return {"evaluation_results": points}
 
-    def _imug_choice(self, turn: Truth, question: Question) -> Found:
+    def _imug_choice(self, reference: Reference, question: Question) -> Answer:
         if not any(name.startswith("reply ") for name in question.material):
             raise CallError("the question does not show the replies that it is about", NO_RETRY)
-        pictures = [part for parts in question.material.values() for part in parts if isinstance(part, Image)]
-        if pictures:
-            scene = self._scene(pictures[-1]).scene
-        else:
-            scene = None
-        choice = Choice(Asked(turn["asks"], turn["args"], {}), turn["options"])
-        if scene is None:
-            seen = "there is no picture"
-        else:
-            seen = f"the picture shows {scene}"
-        return {"reasoning": seen, "determined_answer": choice.letters(scene)}
+        images: list[Image] = []
+        for parts in question.material.values():
+            images += _images(parts)
+        scene = self._read(images[-1]).scene if images else None
+        reason = "there is no image" if scene is None else f"the image shows {scene}"
+        choice = ChoiceQuestion(TableRequest(reference["asks"], reference["args"], {}), reference["options"])
+        return {"reasoning": reason, "determined_answer": choice.letters(scene)}
 
-    def _rover_task(self, turn: Truth, question: Question) -> Found:
+    def _rover_task(self, reference: Reference, question: Question) -> Answer:
         (metric,) = question.metrics
-        plan = "".join(part.text for part in material(question, "thinking") if isinstance(part, Text))
-        if question.material["made"]:
-            made = self._scene(picture_of(question, "made"))
-        else:
-            made = None
-        score, why = rover.task(metric, turn, self._scene(picture_of(question, "source")), made, plan)
-        return {"reasoning": why, f"{metric}_score": score}
+        plan = find_text(question, "thinking")
+        made = self._read_one(question, "made") if question.material["made"] else None
+        score, reason = rover.score_task(metric, reference, self._read_one(question, "source"), made, plan)
+        return {"reasoning": reason, f"{metric}_score": score}
 
-    def _rover_puzzle(self, turn: Truth, question: Question) -> Found:
+    def _rover_puzzle(self, reference: Reference, question: Question) -> Answer:
         (metric,) = question.metrics
-        said = "".join(part.text for part in material(question, "reply") if isinstance(part, Text))
-        source, made = (self._scene(picture_of(question, name)) for name in ("source", "made"))
-        score, why = rover.puzzle(metric, turn, source, made, said)
-        return {"reasoning": why, f"{metric}_score": score}
+        reply = find_text(question, "reply")
+        source = self._read_one(question, "source")
+        made = self._read_one(question, "made")
+        score, reason = rover.score_puzzle(metric, reference, source, made, reply)
+        return {"reasoning": reason, f"{metric}_score": score}
 
-    def _planviz(self, turn: Truth, question: Question) -> Found:
+    def _planviz(self, reference: Reference, question: Question) -> Answer:
         (metric,) = question.metrics
-        if question.material["source"]:
-            source = self._scene(picture_of(question, "source"))
-        else:
-            source = None
-        made = self._scene(picture_of(question, "made"))
-        if metric != "correctness":
+        source = self._read_one(question, "source") if question.material["source"] else None
+        made = self._read_one(question, "made")
+        if metric == "visual":
             alone = question.value_key == "Visual Coherence"
-            score, why = (
-                planviz.visual(turn, source, made, alone=alone)
-                if metric == "visual"
-                else planviz.efficiency(turn, source, made)
-            )
-            return {"explanation": why, question.value_key: score}
-        met, extra = planviz.correctness(turn, source, made)
+            score, reason = planviz.visual(reference, source, made, alone=alone)
+            return {"explanation": reason, question.value_key: score}
+        if metric == "efficiency":
+            score, reason = planviz.efficiency(reference, source, made)
+            return {"explanation": reason, question.value_key: score}
+        met, extra = planviz.correctness(reference, source, made)
         if question.text_only:
-            return {"explanation": "; ".join(why for _, why in met), question.value_key: sum(one for one, _ in met)}
-        points = [{"point": at, "evidence": why, "satisfied": one} for at, (one, why) in enumerate(met, start=1)]
-        again = source is not None and made.scene == source.scene
+            explanation = "; ".join(reason for _, reason in met)
+            return {"explanation": explanation, question.value_key: sum(is_met for is_met, _ in met)}
+        points: list[Answer] = []
+        for number, (is_met, reason) in enumerate(met, start=1):
+            points.append({"point": number, "evidence": reason, "satisfied": is_met})
+        is_source = source is not None and made.scene == source.scene
         return {
-            "picture_is": "the source again" if again else "an answer",
+            "picture_is": "the source again" if is_source else "an answer",
             "unnecessary_steps": extra,
             "points": points,
         }
 
-    def _document(self, turn: Truth, question: Question) -> Found:
-        """All scores of a document, under the names that its question has for them."""
-        given = [self._scene(part) for part in material(question, "input") if isinstance(part, Image)]
-        made = [self._scene(part) if isinstance(part, Image) else part.text for part in material(question, "output")]
-        scored = weaver.scored(turn, given, made)
+    def _document(self, reference: Reference, question: Question) -> Answer:
+        """All scores of a document, under the names that the question has for them."""
+        inputs = [self._read(image) for image in _images(find_material(question, "input"))]
+        shares = weaver.score_document(reference, inputs, self._read_document(question, "output"))
         names = list(question.schema["properties"]["scores"]["properties"])
-        told = {name: scored[metric] for name, metric in zip(names, question.metrics, strict=True)}
-        left = [metric for metric in question.metrics if scored[metric][0] is None]
-        scores = {
-            name: {"Score": round(10 * (share or 0.0), 4), "Justification": why} for name, (share, why) in told.items()
-        }
-        return {"scores": scores, **({UNDECIDED: left} if left else {})}
+        scores: Answer = {}
+        undecided: list[str] = []
+        for name, metric in zip(names, question.metrics, strict=True):
+            share, reason = shares[metric]
+            scores[name] = {"Score": round(10 * (share or 0.0), 4), "Justification": reason}
+            if share is None:
+                undecided.append(metric)
+        if undecided:
+            return {"scores": scores, UNDECIDED: undecided}
+        return {"scores": scores}
 
-    def _battle(self, turn: Truth, question: Question) -> Found:
-        """Which of two documents has more of what is due, all that can be decided taken together."""
+    def _battle(self, reference: Reference, question: Question) -> Answer:
+        """Which of two documents has more of what is expected, over all metrics that can be decided."""
         if getattr(question.gold, "benchmark", "") != "weaverbench":
             raise CallError("tabletop/exact decides battles about documents of weaverbench alone", NO_RETRY)
-        given = [self._scene(part) for part in material(question, "input") if isinstance(part, Image)]
-        sums: list[float] = []
-        for side in ("first", "second"):
-            made = [self._scene(part) if isinstance(part, Image) else part.text for part in material(question, side)]
-            shares = [share for share, _ in weaver.scored(turn, given, made).values() if share is not None]
-            sums.append(sum(shares) / len(shares))
-        gap = sums[0] - sums[1]
-        near = abs(gap) < 0.05
-        first, second = (msgspec.json.encode(material(question, side)) for side in ("first", "second"))
-        lean = gap > 0 or (gap == 0 and first <= second)  # of two that are as good, whichever: but not by its place
-        if near:
-            if lean:
-                winner = "Tie(A)"
-            else:
-                winner = "Tie(B)"
+        inputs = [self._read(image) for image in _images(find_material(question, "input"))]
+        first = self._mean_share(reference, inputs, question, "first")
+        second = self._mean_share(reference, inputs, question, "second")
+        gap = first - second
+        if abs(gap) >= NEAR:
+            winner = "A" if gap > 0 else "B"
         else:
-            if gap > 0:
-                winner = "A"
-            else:
-                winner = "B"
-        return {"reasoning": f"A has {100 * sums[0]:.0f}% of what is due, B {100 * sums[1]:.0f}%", "winner": winner}
+            winner = "Tie(A)" if gap > 0 or (gap == 0 and _is_first_by_content(question)) else "Tie(B)"
+        reason = f"A has {100 * first:.0f}% of what is expected, B {100 * second:.0f}%"
+        return {"reasoning": reason, "winner": winner}
 
-    def _separate(self, turn: Truth, question: Question) -> Found:
-        """A table is square, and most of it can be read."""
-        made: list[dict[str, Any]] = []
-        for at, part in enumerate(part for part in material(question, "output") if isinstance(part, Image)):
-            reading = self._scene(part)
-            one = part.width == part.height and len(reading.unknown) < len(reading.scene.cells) / 2
-            made.append(
-                {
-                    "picture": at,
-                    "seen": f"{part.width} x {part.height}, {len(reading.unknown)} cells unread",
-                    "one_picture": one,
-                }
-            )
-        return {"pictures": made}
+    def _mean_share(self, reference: Reference, inputs: Sequence[SceneReading], question: Question, side: str) -> float:
+        scored = weaver.score_document(reference, inputs, self._read_document(question, side))
+        shares = [share for share, _ in scored.values() if share is not None]
+        return sum(shares) / len(shares)
+
+    def _separate(self, reference: Reference, question: Question) -> Answer:
+        """An image is a single table if it is square and most of it can be read."""
+        images: list[Answer] = []
+        for index, image in enumerate(_images(find_material(question, "output"))):
+            reading = self._read(image)
+            is_single = image.width == image.height and len(reading.unknown) < len(reading.scene.cells) / 2
+            seen = f"{image.width} x {image.height}, {len(reading.unknown)} cells unread"
+            images.append({"picture": index, "seen": seen, "one_picture": is_single})
+        return {"pictures": images}
 
 
-def material(question: Question, name: str) -> tuple[Part, ...]:
-    """What the question is about, by name."""
+def _is_first_by_content(question: Question) -> bool:
+    """Breaks a tie between equal documents by their content, so that their order does not decide it."""
+    first = msgspec.json.encode(find_material(question, "first"))
+    return first <= msgspec.json.encode(find_material(question, "second"))
+
+
+def _find_origin(question: Question, origin: Mapping[str, Any]) -> Image | None:
+    """The image that a request was about, from the turn that gave or made it; None if the model never made it."""
+    is_input = origin["kind"] == "input"
+    parts = question.material.get(f"{'given' if is_input else 'made'} {origin['turn']}", ())
+    if is_input and origin["at"] >= len(parts):
+        raise CallError(f"the question does not show the image given in turn {origin['turn']}", NO_RETRY)
+    images = _images(parts)
+    if origin["at"] < len(images):
+        return images[int(origin["at"])]
+    return None
+
+
+def _images(parts: Sequence[Part]) -> list[Image]:
+    return [part for part in parts if isinstance(part, Image)]
+
+
+def find_material(question: Question, name: str) -> tuple[Part, ...]:
+    """What the question is about, by name. Raises CallError where it is missing."""
     if name not in question.material:
+        metrics = ", ".join(question.metrics)
         raise CallError(
-            f"the question about {', '.join(question.metrics)} has no material {name!r}; it has {', '.join(question.material)}",
-            NO_RETRY,
+            f"the question about {metrics} has no material {name!r}; it has {', '.join(question.material)}", NO_RETRY
         )
     return question.material[name]
 
 
-def picture_of(question: Question, name: str) -> Image:
-    found = [part for part in material(question, name) if isinstance(part, Image)]
-    if len(found) != 1:
-        raise CallError(f"the question's material {name!r} is not one picture", NO_RETRY)
-    return found[0]
+def find_text(question: Question, name: str) -> str:
+    """The texts of a question's material, joined."""
+    return "".join(part.text for part in find_material(question, name) if isinstance(part, Text))
+
+
+def find_image(question: Question, name: str) -> Image:
+    """The one image of a question's material. Raises CallError where it is not one."""
+    images = _images(find_material(question, name))
+    if len(images) != 1:
+        raise CallError(f"the question's material {name!r} is not one image", NO_RETRY)
+    return images[0]

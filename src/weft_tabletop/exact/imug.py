@@ -16,14 +16,14 @@ from typing import Any
 
 from weft_tabletop.world.language import OPEN
 from weft_tabletop.world.operations import Operation
-from weft_tabletop.world.scenes import CELLS, Reading, Scene, scene_from
+from weft_tabletop.world.scenes import CELLS, Scene, SceneReading, scene_from_text
 
 Check = Mapping[str, Any]
 Scored = tuple[int, str]  # points out of five, and why
 
 
-def scored(
-    turn: Mapping[str, Any], made: Reading, base: Scene | None, source: Scene | None, unknown: Collection[str] = ()
+def score_points(
+    turn: Mapping[str, Any], made: SceneReading, base: Scene | None, source: Scene | None, unknown: Collection[str] = ()
 ) -> list[Scored]:
     """Each check of a turn of the sidecar. Without the picture it is relative to, a request cannot have been done.
     Cells `unknown` in that picture already are nobody's fault now."""
@@ -42,7 +42,7 @@ def scored(
     return [_score(check, turn, made, base, due, unknown) for check in checks]
 
 
-def _nearest(made: Reading, base: Scene, operation: Operation) -> Scene:
+def _nearest(made: SceneReading, base: Scene, operation: Operation) -> Scene:
     """Of all right results of an open addition, the one nearest to what was made."""
     new = [
         cell
@@ -59,7 +59,7 @@ def _nearest(made: Reading, base: Scene, operation: Operation) -> Scene:
 def _score(
     check: Check,
     turn: Mapping[str, Any],
-    made: Reading,
+    made: SceneReading,
     base: Scene | None,
     due: Scene | None,
     unknown: Collection[str],
@@ -83,14 +83,14 @@ def _score(
         if due != base:
             return (5, "it is there")
         return (0, "no empty cell got one")
-    touched = set(base.differs_at(due))
+    touched = set(base.changed_cells(due))
     ground = due.background != base.background
     if kind == "done":
         return _share([cell for cell in CELLS if cell in touched], made, due, ground)
     return _share([cell for cell in CELLS if cell not in touched and cell not in unknown], made, due, not ground)
 
 
-def _share(cells: Sequence[str], made: Reading, due: Scene, ground: bool) -> Scored:
+def _share(cells: Sequence[str], made: SceneReading, due: Scene, ground: bool) -> Scored:
     """5 for all; else two less for each that is wrong, and no more than the share that is right."""
     wrong = [cell for cell in cells if cell in made.unknown or made.scene.at(cell) != due.at(cell)]
     off = len(wrong) + (ground and made.scene.background != due.background)
@@ -98,25 +98,25 @@ def _share(cells: Sequence[str], made: Reading, due: Scene, ground: bool) -> Sco
     if not off:
         return 5, "all of it"
     if wrong:
-        first = f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}"
+        first = f"at {wrong[0]} is {describe_cell(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}"
     else:
         first = "the background is another"
     return max(0, min(5 - 2 * off, int(5 * (total - off) / total))), f"{off} of {total} are wrong: {first}"
 
 
-def _fact(check: Check, made: Reading) -> Scored:
+def _fact(check: Check, made: SceneReading) -> Scored:
     if "background" in check:
         ok = made.scene.background == check["background"]
         return 5 if ok else 0, f"the background is {made.scene.background}"
     if "scene" in check:
-        return _share(CELLS, made, scene_from(check["scene"]), True)
+        return _share(CELLS, made, scene_from_text(check["scene"]), True)
     for cell, thing in check["cells"].items():
         if cell in made.unknown or str(made.scene.at(cell) or "") != thing:
-            return 0, f"at {cell} is {at(made, cell)}, not {thing}"
+            return 0, f"at {cell} is {describe_cell(made, cell)}, not {thing}"
     return 5, "so it is"
 
 
-def at(made: Reading, cell: str) -> str:
+def describe_cell(made: SceneReading, cell: str) -> str:
     if cell in made.unknown:
         return "something that cannot be read"
     return str(made.scene.at(cell) or "nothing")

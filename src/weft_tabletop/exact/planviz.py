@@ -11,21 +11,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft_tabletop.world.operations import OFF, ON, Operation, neighbours, shortest_paths
-from weft_tabletop.world.scenes import CELLS, COLUMNS, Reading, Scene
+from weft_tabletop.world.scenes import CELLS, COLUMNS, Scene, SceneReading
 
 METRICS = ("correctness", "visual", "efficiency")
 Turn = Mapping[str, Any]
 Found = tuple[bool, str]
 
 
-def correctness(turn: Turn, source: Reading | None, made: Reading) -> tuple[list[Found], int]:
+def correctness(turn: Turn, source: SceneReading | None, made: SceneReading) -> tuple[list[Found], int]:
     """Each key point, met or not, and why; and how many steps there are that the task does not need."""
     base = _base(turn, source, made.scene)
     found = [_point(check, base, source, made) for check in turn["checks"]]
     return found, len(_extra(turn, source, made)) if turn["kind"] in ("steps", "draw steps") else 0
 
 
-def visual(turn: Turn, source: Reading | None, made: Reading, *, alone: bool) -> tuple[int, str]:
+def visual(turn: Turn, source: SceneReading | None, made: SceneReading, *, alone: bool) -> tuple[int, str]:
     if alone or source is None:
         points = max(0, 10 - round(made.residual / 4) - len(made.unknown))
         return points // 2, f"distance from a clean drawing {made.residual:.1f}, {len(made.unknown)} cells unread"
@@ -39,14 +39,14 @@ def visual(turn: Turn, source: Reading | None, made: Reading, *, alone: bool) ->
     ), f"changed without need: {', '.join(lost) or 'no cell'}"
 
 
-def efficiency(turn: Turn, source: Reading | None, made: Reading) -> tuple[int, str]:
+def efficiency(turn: Turn, source: SceneReading | None, made: SceneReading) -> tuple[int, str]:
     extra = _extra(turn, source, made)
     return max(
         0, 5 - len(extra)
     ), f"nobody asked for what is at {', '.join(extra)}" if extra else "nothing that nobody asked for"
 
 
-def _base(turn: Turn, source: Reading | None, made: Scene) -> Scene:
+def _base(turn: Turn, source: SceneReading | None, made: Scene) -> Scene:
     """The table that a way goes over: the given one, or the one that was to be drawn."""
     if source is not None:
         return source.scene
@@ -55,7 +55,7 @@ def _base(turn: Turn, source: Reading | None, made: Scene) -> Scene:
     return Scene(made.background)
 
 
-def _point(check: Mapping[str, str], base: Scene, source: Reading | None, made: Reading) -> Found:
+def _point(check: Mapping[str, str], base: Scene, source: SceneReading | None, made: SceneReading) -> Found:
     kind = check["check"]
     scene = made.scene
     if kind == "ground":
@@ -76,7 +76,7 @@ def _point(check: Mapping[str, str], base: Scene, source: Reading | None, made: 
         ) == due, f"at {check['cell']} is {_told(made, check['cell'])}"
     if kind == "count":
         number = sum(one.shape == check["shape"] for one in scene.things().values())
-        return number == int(check["number"]) and made.sure, f"there are {number} of that shape"
+        return number == int(check["number"]) and made.is_sure, f"there are {number} of that shape"
     if kind in ("others", "kept"):
         assert source is not None
         named = check.get("cells", "").split(", ")
@@ -94,7 +94,7 @@ def _point(check: Mapping[str, str], base: Scene, source: Reading | None, made: 
     return kind == "way" or len(way) == least, f"{told}; {least - 2} dots would do"
 
 
-def _way(base: Scene, made: Reading, start: str, end: str) -> list[str]:
+def _way(base: Scene, made: SceneReading, start: str, end: str) -> list[str]:
     """The shortest way over dots from one thing to another, where nothing was before; none if there is a gap."""
     scene = made.scene
     if scene.at(start) is None or scene.at(end) is None:
@@ -136,7 +136,7 @@ def _may_change(turn: Turn, before: Scene) -> Sequence[str]:
     return [cell for cell in CELLS if before.at(cell) is None]
 
 
-def _extra(turn: Turn, source: Reading | None, made: Reading) -> list[str]:
+def _extra(turn: Turn, source: SceneReading | None, made: SceneReading) -> list[str]:
     """Cells with something that the task has no use for."""
     kind = turn["kind"]
     args = turn["args"]
@@ -164,7 +164,7 @@ def _extra(turn: Turn, source: Reading | None, made: Reading) -> list[str]:
     return [cell for cell in new if cell not in named]
 
 
-def _told(made: Reading, cell: str) -> str:
+def _told(made: SceneReading, cell: str) -> str:
     if cell in made.unknown:
         return "nothing that can be read"
     return str(made.scene.at(cell) or "nothing")

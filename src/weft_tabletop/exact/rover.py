@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.benchmarks.rover.tg.answers import extract_final_answer
-from weft_tabletop.exact.imug import at
-from weft_tabletop.exact.weave import accuracy
+from weft_tabletop.exact.imug import describe_cell
+from weft_tabletop.exact.weave import score_answer
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import Asked, with_article
+from weft_tabletop.world.language import TableRequest, with_article
 from weft_tabletop.world.operations import Operation
-from weft_tabletop.world.scenes import BACKGROUNDS, CELLS, COLOURS, SHAPES, Reading, Scene, Thing
+from weft_tabletop.world.scenes import BACKGROUNDS, CELLS, COLOURS, SHAPES, Scene, SceneReading, Thing
 
 TASK_METRICS = ("reasoning_process", "reasoning_visual", "reasoning_alignment", "visual_consistency", "image_quality")
 PUZZLE_METRICS = ("interleaved_reasoning", "reasoning_alignment")
@@ -32,11 +32,13 @@ STRICT = (1.0, 0.9, 0.8, 0.5)
 Score = tuple[int, str]
 
 
-def band(share: float, bands: tuple[float, ...] = BANDS) -> int:
+def score_band(share: float, bands: tuple[float, ...] = BANDS) -> int:
     return next((5 - at for at, least in enumerate(bands) if share >= least), 1)
 
 
-def task(metric: str, turn: Mapping[str, Any], source: Reading, made: Reading | None, plan: str) -> Score:
+def score_task(
+    metric: str, turn: Mapping[str, Any], source: SceneReading, made: SceneReading | None, plan: str
+) -> Score:
     base = source.scene
     due = Operation(turn["kind"], turn["args"]).apply(base)
     if metric == "reasoning_process":
@@ -47,27 +49,27 @@ def task(metric: str, turn: Mapping[str, Any], source: Reading, made: Reading | 
         return _named(plan, made.scene, "the picture")
     if metric == "image_quality":
         points = max(0, 10 - round(made.residual / 4) - len(made.unknown))
-        return band(
+        return score_band(
             points / 10, (0.9, 0.8, 0.6, 0.4)
         ), f"distance from a clean drawing {made.residual:.1f}, {len(made.unknown)} cells unread"
-    changed = base.differs_at(due)
+    changed = base.changed_cells(due)
     if metric == "visual_consistency":
         stay = [cell for cell in CELLS if cell not in changed and cell not in source.unknown]
         lost = [cell for cell in stay if cell in made.unknown or made.scene.at(cell) != base.at(cell)]
         ground = made.scene.background == base.background
-        return band(
+        return score_band(
             (len(stay) - len(lost) + ground) / (len(stay) + 1)
         ), f"changed without need: {', '.join(lost) or 'no cell'}"
     wrong = [cell for cell in changed if cell in made.unknown or made.scene.at(cell) != due.at(cell)]
     if wrong:
-        told = f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}"
+        told = f"at {wrong[0]} is {describe_cell(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}"
     else:
         told = "all that had to change is right"
     if turn["type"] in ("mathematical", "abstract"):
         bands = STRICT
     else:
         bands = BANDS
-    return band((len(changed) - len(wrong)) / len(changed) if changed else 1.0, bands), told
+    return score_band((len(changed) - len(wrong)) / len(changed) if changed else 1.0, bands), told
 
 
 def _named(plan: str, scene: Scene, what: str) -> Score:
@@ -81,18 +83,18 @@ def _named(plan: str, scene: Scene, what: str) -> Score:
     ground = GROUND.search(plan)
     if ground:
         right, every = right + (ground.group(1) == scene.background), every + 1
-    return band(right / every if every else 1.0), f"{right} of {every} that are named or there agree with {what}"
+    return score_band(right / every if every else 1.0), f"{right} of {every} that are named or there agree with {what}"
 
 
-def puzzle(metric: str, turn: Mapping[str, Any], source: Reading, made: Reading, reply: str) -> Score:
-    asked = Asked(turn["kind"], turn["args"], {})
-    due = answers.helper(asked, {"image": source.scene})
+def score_puzzle(metric: str, turn: Mapping[str, Any], source: SceneReading, made: SceneReading, reply: str) -> Score:
+    asked = TableRequest(turn["kind"], turn["args"], {})
+    due = answers.helper_scene(asked, {"image": source.scene})
     if metric == "interleaved_reasoning":
         return _on_the_way(source, made, due)
-    shown = shown_by(asked, source.scene, made.scene)
+    shown = answer_shown(asked, source.scene, made.scene)
     said = extract_final_answer(reply)
-    fits = same(said, shown)
-    right = same(said, str(turn["answer"]))
+    fits = is_same_answer(said, shown)
+    right = is_same_answer(said, str(turn["answer"]))
     told = f"it says {said[:60]!r}, its picture shows {shown or 'no answer'}, {turn['answer']} is right"
     if turn["type"] == "physical":
         return (5 if fits else 1), told
@@ -101,13 +103,13 @@ def puzzle(metric: str, turn: Mapping[str, Any], source: Reading, made: Reading,
     return (5 if right and fits else 2 if right or fits else 1), told
 
 
-def _on_the_way(source: Reading, made: Reading, due: Scene) -> Score:
+def _on_the_way(source: SceneReading, made: SceneReading, due: Scene) -> Score:
     wrong = [cell for cell in CELLS if cell in made.unknown or made.scene.at(cell) != due.at(cell)]
     if made.scene == source.scene and due != source.scene:
         return 1, "it is the given table again"
     if not wrong and made.scene.background == due.background:
         return 5, "it is the true picture"
-    changed = source.scene.differs_at(due)
+    changed = source.scene.changed_cells(due)
     if changed:
         share = sum(cell not in wrong for cell in changed) / len(changed)
     else:
@@ -115,11 +117,11 @@ def _on_the_way(source: Reading, made: Reading, due: Scene) -> Score:
     if share == 1 and len(wrong) <= 2:
         score = 4
     else:
-        score = min(3, band(share))
+        score = min(3, score_band(share))
     return score, f"{len(wrong)} cells are not as in the true picture, {', '.join(wrong[:4])}"
 
 
-def shown_by(asked: Asked, source: Scene, made: Scene) -> str:
+def answer_shown(asked: TableRequest, source: Scene, made: Scene) -> str:
     """The answer that a picture on the way shows, whether right or wrong."""
     if asked.kind == "then":
         found = made.at(asked.args["cell"])
@@ -137,5 +139,5 @@ def shown_by(asked: Asked, source: Scene, made: Scene) -> str:
     return next((item[0] for item in asked.args["pieces"].split(", ") if item[3:] == str(found)), "")
 
 
-def same(said: str, due: str) -> bool:
-    return bool(due) and accuracy(said.strip(" ."), due)[0] == 10
+def is_same_answer(said: str, due: str) -> bool:
+    return bool(due) and score_answer(said.strip(" ."), due)[0] == 10

@@ -13,12 +13,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft_tabletop.exact.imug import at
+from weft_tabletop.exact.imug import describe_cell
 from weft_tabletop.world.operations import Operation
-from weft_tabletop.world.scenes import CELLS, Reading, Scene, scene_from
+from weft_tabletop.world.scenes import CELLS, Scene, SceneReading, scene_from_text
 
 
-def picture(metric: str, turn: Mapping[str, Any], made: Reading, references: Sequence[Reading]) -> tuple[float, str]:
+def score_image(
+    metric: str, turn: Mapping[str, Any], made: SceneReading, references: Sequence[SceneReading]
+) -> tuple[float, str]:
     if metric == "image_quality":
         score = max(0, 10 - round(made.residual / 4) - len(made.unknown))
         return score, f"distance from a clean drawing {made.residual:.1f}, {len(made.unknown)} cells cannot be read"
@@ -31,7 +33,7 @@ def picture(metric: str, turn: Mapping[str, Any], made: Reading, references: Seq
         due = None
     else:
         due = Operation(turn["kind"], turn["args"]).apply(base, source)
-    touched: set[str] = {*turn["cells"], *(base.differs_at(due) if base and due else ())}
+    touched: set[str] = {*turn["cells"], *(base.changed_cells(due) if base and due else ())}
     if metric == "visual_consistency":
         return _consistency(made, base, due, touched | set(references[0].unknown if references else ()))
     held = [_holds(point, made, base, due, touched) for point in turn["points"]]
@@ -45,7 +47,7 @@ def _shown(turn: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _holds(
-    point: Mapping[str, Any], made: Reading, base: Scene | None, due: Scene | None, touched: set[str]
+    point: Mapping[str, Any], made: SceneReading, base: Scene | None, due: Scene | None, touched: set[str]
 ) -> tuple[bool, str]:
     if point["check"] == "fact":
         return _fact(point, made)
@@ -53,27 +55,33 @@ def _holds(
     wrong = [cell for cell in sorted(touched) if cell in made.unknown or made.scene.at(cell) != due.at(cell)]
     if due.background != base.background and made.scene.background != due.background:
         return False, f"the background is {made.scene.background}, not {due.background}"
-    return not wrong, f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else ""
+    return (
+        not wrong,
+        f"at {wrong[0]} is {describe_cell(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else "",
+    )
 
 
-def _fact(point: Mapping[str, Any], made: Reading) -> tuple[bool, str]:
+def _fact(point: Mapping[str, Any], made: SceneReading) -> tuple[bool, str]:
     if "scene" in point:
-        due = scene_from(point["scene"])
-        wrong = due.differs_at(made.scene) + list(made.unknown)
+        due = scene_from_text(point["scene"])
+        wrong = due.changed_cells(made.scene) + list(made.unknown)
         if due.background != made.scene.background:
             return False, f"the background is {made.scene.background}, not {due.background}"
-        return not wrong, f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else ""
+        return (
+            not wrong,
+            f"at {wrong[0]} is {describe_cell(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else "",
+        )
     if "background" in point:
         return made.scene.background == point[
             "background"
         ], f"the background is {made.scene.background}, not {point['background']}"
     for cell, thing in point["cells"].items():
         if cell in made.unknown or str(made.scene.at(cell) or "") != (thing or ""):
-            return False, f"at {cell} is {at(made, cell)}, not {thing or 'nothing'}"
+            return False, f"at {cell} is {describe_cell(made, cell)}, not {thing or 'nothing'}"
     return True, ""
 
 
-def _consistency(made: Reading, base: Scene | None, due: Scene | None, touched: set[str]) -> tuple[float, str]:
+def _consistency(made: SceneReading, base: Scene | None, due: Scene | None, touched: set[str]) -> tuple[float, str]:
     if base is None or due is None:
         return 10.0, "nothing had to stay the same"
     stay = [cell for cell in CELLS if cell not in touched]
@@ -85,7 +93,7 @@ def _consistency(made: Reading, base: Scene | None, due: Scene | None, touched: 
     ) if stay or ground else 10.0, f"changed without need: {', '.join(changed) or 'no cell'}"
 
 
-def accuracy(said: str, due: str) -> tuple[float, str]:
+def score_answer(said: str, due: str) -> tuple[float, str]:
     """Exact, partly right (some of several items, or the verdict without its reason), or not."""
     mine = _normal(said)
     right = _normal(due)

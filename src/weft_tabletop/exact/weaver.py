@@ -20,10 +20,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft_tabletop.exact.weave import accuracy
+from weft_tabletop.exact.weave import score_answer
 from weft_tabletop.make.weaver import steps
 from weft_tabletop.world.operations import Operation
-from weft_tabletop.world.scenes import CELLS, Reading, Scene
+from weft_tabletop.world.scenes import CELLS, Scene, SceneReading
 
 METRICS = (
     "prompt_adherence",
@@ -40,7 +40,9 @@ STEP = re.compile(r"Step \d+: add an? (\w+ \w+) at ([a-d][1-4])\.", re.IGNORECAS
 AFTER = re.compile(r"After (\d+) steps?:", re.IGNORECASE)
 
 
-def scored(turn: Mapping[str, Any], given: Sequence[Reading], made: Sequence[str | Reading]) -> dict[str, Found]:
+def score_document(
+    turn: Mapping[str, Any], given: Sequence[SceneReading], made: Sequence[str | SceneReading]
+) -> dict[str, Found]:
     if given:
         base = given[0].scene
     else:
@@ -48,7 +50,7 @@ def scored(turn: Mapping[str, Any], given: Sequence[Reading], made: Sequence[str
     if "answer" in turn:
         return _answered(turn, made)
     due = steps(turn["kind"], turn["args"], base)
-    shown: list[tuple[str, Reading]] = []  # each picture, with the words before it
+    shown: list[tuple[str, SceneReading]] = []  # each picture, with the words before it
     words: list[str] = []
     for part in made:
         if isinstance(part, str):
@@ -70,8 +72,8 @@ def scored(turn: Mapping[str, Any], given: Sequence[Reading], made: Sequence[str
     }
 
 
-def _answered(turn: Mapping[str, Any], made: Sequence[str | Reading]) -> dict[str, Found]:
-    score, why = accuracy(" ".join(part for part in made if isinstance(part, str)).strip(), turn["answer"])
+def _answered(turn: Mapping[str, Any], made: Sequence[str | SceneReading]) -> dict[str, Found]:
+    score, why = score_answer(" ".join(part for part in made if isinstance(part, str)).strip(), turn["answer"])
     found = (score / 10, why)
     told = any(isinstance(part, str) and part.strip() for part in made)
     return {
@@ -82,11 +84,11 @@ def _answered(turn: Mapping[str, Any], made: Sequence[str | Reading]) -> dict[st
 
 
 Due = Sequence[tuple[str, Scene]]
-Shown = Sequence[tuple[str, Reading]]
+Shown = Sequence[tuple[str, SceneReading]]
 
 
-def is_right(reading: Reading, scene: Scene) -> bool:
-    return reading.sure and reading.scene == scene
+def is_right(reading: SceneReading, scene: Scene) -> bool:
+    return reading.is_sure and reading.scene == scene
 
 
 def _adherence(due: Due, shown: Shown) -> Found:
@@ -124,7 +126,7 @@ def _fidelity(due: Due, shown: Shown) -> Found:
     return sum(shares) / most, f"{100 * sum(shares) / most:.0f}% of cells and grounds are as they are due"
 
 
-def _alike(reading: Reading, scene: Scene) -> float:
+def _alike(reading: SceneReading, scene: Scene) -> float:
     same = [cell not in reading.unknown and reading.scene.at(cell) == scene.at(cell) for cell in CELLS]
     return (sum(same) + (reading.scene.background == scene.background)) / (len(CELLS) + 1)
 
@@ -155,7 +157,7 @@ def _style(shown: Shown) -> Found:
     if not shown:
         return 0.0, "there is no picture"
     ground = shown[0][1].scene.background
-    same = sum(reading.sure and reading.scene.background == ground for _, reading in shown)
+    same = sum(reading.is_sure and reading.scene.background == ground for _, reading in shown)
     return same / len(shown), f"{same} of {len(shown)} pictures can be read and have the ground of the first"
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from weft_tabletop.make.requests import MAKERS, random_scene
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import QUESTIONS, Asked, say
+from weft_tabletop.world.language import QUESTIONS, TableRequest, phrase_request
 from weft_tabletop.world.operations import COVER, OFF, ON, Operation
 from weft_tabletop.world.scenes import CELLS, OBJECTS, Scene, Thing
 
@@ -24,10 +24,10 @@ class TableTurn(Struct, frozen=True):
     args: Mapping[str, str]
     images: Mapping[str, int]
     text: str
-    makes: int | None = None
+    image_number: int | None = None
     scene: Scene | None = None
     answer: str = ""
-    gives: tuple[int, ...] = ()  # pictures that come with the request
+    input_images: tuple[int, ...] = ()  # pictures that come with the request
 
 
 class TableDialogue(Struct, frozen=True):
@@ -38,18 +38,22 @@ class TableDialogue(Struct, frozen=True):
     def scenes(self) -> dict[int, Scene]:
         made = dict(enumerate(self.inputs, start=1))
         made.update(
-            {turn.makes: turn.scene for turn in self.turns if turn.makes is not None and turn.scene is not None}
+            {
+                turn.image_number: turn.scene
+                for turn in self.turns
+                if turn.image_number is not None and turn.scene is not None
+            }
         )
         return made
 
 
-class Maker:
+class DialogueMaker:
     """Grows one dialogue turn by turn."""
 
-    def __init__(self, domain: str, inputs: Sequence[Scene], chance: random.Random) -> None:
+    def __init__(self, domain: str, inputs: Sequence[Scene], rng: random.Random) -> None:
         self.domain = domain
         self.inputs = tuple(inputs)
-        self.chance = chance
+        self.rng = rng
         self.scenes: dict[int, Scene] = dict(enumerate(inputs, start=1))
         self.turns: list[TableTurn] = []
         self.removed: tuple[str, Thing] | None = None
@@ -62,17 +66,19 @@ class Maker:
         if not self.scenes and kind not in ("draw", "draw any"):
             return False
         if base is None and self.scenes:
-            if self.chance.random() < 0.75:
+            if self.rng.random() < 0.75:
                 base = max(self.scenes)
             else:
-                base = self.chance.choice(list(self.scenes))
+                base = self.rng.choice(list(self.scenes))
         made = MAKERS[kind](self, base or 0)
         if made is None:
             return False
         args, images = made
-        text = say(kind, args, {slot: self.name(number) for slot, number in images.items()}, self.chance)
+        text = phrase_request(kind, args, {slot: self.name(number) for slot, number in images.items()}, self.rng)
         if kind in QUESTIONS:
-            said = answers.answer(Asked(kind, args, {}), {slot: self.scenes[number] for slot, number in images.items()})
+            said = answers.answer(
+                TableRequest(kind, args, {}), {slot: self.scenes[number] for slot, number in images.items()}
+            )
             self.turns.append(TableTurn(kind, args, images, text, answer=said))
             return True
         before = self.scenes.get(images.get("image", 0), Scene("white"))
@@ -92,68 +98,66 @@ class Maker:
 
     # what the makers choose from
 
-    def full(self, base: int) -> list[tuple[str, Thing]]:
+    def objects_on(self, base: int) -> list[tuple[str, Thing]]:
         return list(self.scenes[base].things().items())
 
-    def empty(self, base: int) -> list[str]:
+    def empty_cells(self, base: int) -> list[str]:
         return [cell for cell in CELLS if self.scenes[base].at(cell) is None]
 
-    def other_thing(self, thing: Thing | None = None) -> str:
-        return str(self.chance.choice([one for one in OBJECTS if one != thing]))
+    def other_object(self, thing: Thing | None = None) -> str:
+        return str(self.rng.choice([one for one in OBJECTS if one != thing]))
 
 
-def start_scene(kinds: Sequence[str], chance: random.Random) -> Scene:
+def start_scene(kinds: Sequence[str], rng: random.Random) -> Scene:
     """A table on which the kinds asked for can be done."""
-    scene = random_scene(chance)
+    scene = random_scene(rng)
     if "pattern" in kinds:
-        first, second = chance.sample(OBJECTS, 2)
-        row = chance.choice("abcd")
+        first, second = rng.sample(OBJECTS, 2)
+        row = rng.choice("abcd")
         scene = scene.put({row + "1": first, row + "2": second, row + "3": first, row + "4": None})
     if "steps" in kinds:
-        scene = scene.put(dict.fromkeys([chance.choice("abcd") + column for column in "1234"]))
-        row = chance.choice("abcd")
+        scene = scene.put(dict.fromkeys([rng.choice("abcd") + column for column in "1234"]))
+        row = rng.choice("abcd")
         scene = scene.put({row + column: None for column in "1234"})
     if "double" in kinds:
-        cells = chance.sample(CELLS, chance.randint(4, 7))
-        twice = chance.choice(OBJECTS)
-        things = [twice] * chance.randint(1, 3) + chance.choices(OBJECTS, k=7)
+        cells = rng.sample(CELLS, rng.randint(4, 7))
+        twice = rng.choice(OBJECTS)
+        things = [twice] * rng.randint(1, 3) + rng.choices(OBJECTS, k=7)
         scene = Scene(scene.background).put(dict(zip(cells, things, strict=False)))
     if "sum" in kinds:
-        scene = scene.put({chance.choice("abcd") + column: None for column in "1234"})
-        rows = chance.sample("abcd", 4)
-        counts = chance.choice(((1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1), (0, 3), (4, 0), (0, 2)))
-        cells = [
-            row + column for row, count in zip(rows, counts, strict=False) for column in chance.sample("1234", count)
-        ]
-        rest = [rows[2] + column for column in chance.sample("1234", chance.randint(0, 3))]
-        scene = Scene(scene.background).put({cell: chance.choice(OBJECTS) for cell in (*cells, *rest)})
+        scene = scene.put({rng.choice("abcd") + column: None for column in "1234"})
+        rows = rng.sample("abcd", 4)
+        counts = rng.choice(((1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1), (0, 3), (4, 0), (0, 2)))
+        cells = [row + column for row, count in zip(rows, counts, strict=False) for column in rng.sample("1234", count)]
+        rest = [rows[2] + column for column in rng.sample("1234", rng.randint(0, 3))]
+        scene = Scene(scene.background).put({cell: rng.choice(OBJECTS) for cell in (*cells, *rest)})
     if "switch" in kinds:
-        cells = chance.sample(CELLS, chance.randint(2, 6))
-        scene = Scene(scene.background).put({cell: chance.choice((ON, OFF)) for cell in cells})
+        cells = rng.sample(CELLS, rng.randint(2, 6))
+        scene = Scene(scene.background).put({cell: rng.choice((ON, OFF)) for cell in cells})
     if "hidden" in kinds:
-        half = random_scene(chance, 3, 8)
-        way = chance.choice(("left to right", "top to bottom"))
+        half = random_scene(rng, 3, 8)
+        way = rng.choice(("left to right", "top to bottom"))
         kept = {
             cell: thing
             for cell, thing in half.things().items()
             if (cell[1] in "12" if way == "left to right" else cell[0] in "ab")
         }
-        whole = Scene(half.background).put(kept or {"b2": chance.choice(OBJECTS)})
+        whole = Scene(half.background).put(kept or {"b2": rng.choice(OBJECTS)})
         whole = whole.put(dict(Operation("mirror", {"way": way}).apply(whole).things()))
-        scene = whole.put({chance.choice([*whole.things()]): COVER})
+        scene = whole.put({rng.choice([*whole.things()]): COVER})
     if scene.things():
         return scene
-    return scene.put({"b2": chance.choice(OBJECTS)})
+    return scene.put({"b2": rng.choice(OBJECTS)})
 
 
 def make_dialogue(
-    domain: str, kinds: Sequence[str], questions: Sequence[str], turns: int, chance: random.Random, *, inputs: int = 1
+    domain: str, kinds: Sequence[str], questions: Sequence[str], turns: int, rng: random.Random, *, inputs: int = 1
 ) -> TableDialogue:
     """A dialogue of so many turns, about a quarter of them questions; the first makes a picture."""
-    maker = Maker(domain, [start_scene(kinds, chance) for _ in range(inputs)], chance)
+    maker = DialogueMaker(domain, [start_scene(kinds, rng) for _ in range(inputs)], rng)
     for _ in range(200):
         if len(maker.turns) == turns:
             break
-        ask = maker.turns and questions and chance.random() < 0.27
-        maker.try_turn(chance.choice(questions if ask else kinds))
+        ask = maker.turns and questions and rng.random() < 0.27
+        maker.try_turn(rng.choice(questions if ask else kinds))
     return maker.dialogue()

@@ -12,7 +12,7 @@ from weft.benchmarks.imug import Imug
 from weft.store.images import encode_png
 from weft_tabletop.make.domains import IMUG, Mix
 from weft_tabletop.make.imug_dialogues import Chat, make_chat
-from weft_tabletop.make.imug_points import visible, written
+from weft_tabletop.make.imug_points import visible_args, write_points
 from weft_tabletop.make.sidecar import write_sidecar
 from weft_tabletop.world.scenes import draw
 
@@ -77,19 +77,19 @@ class _Writer:
     def _turn(self, number: int) -> None:
         turn = self._chat.dialogue.turns[number - 1]
         given: list[dict[str, str]] = [{"text": turn.text}]
-        for at, picture in enumerate(turn.gives):
+        for at, picture in enumerate(turn.input_images):
             name = f"{self._key['domain']}__{self._key['subdomain']}__{self._key['sample_id']}__img_{picture}.png"
             (self._images / name).write_bytes(encode_png(draw(self._chat.dialogue.inputs[picture - 1])))
             given.append({"image": name})
             self._origins[picture] = {"turn": number, "kind": "input", "at": at}
-        asking = self._chat.asking.get(number - 1)
+        asking = self._chat.choices.get(number - 1)
         if asking is not None:
             if asking.dynamic:
                 answer = "<DYNAMIC>"
             else:
                 answer = asking.letters
             self.tasks.append({"turn": number, "modality": "text", "input": given, "output": {"answer": answer}})
-            asked = asking.choice.asked
+            asked = asking.choice.request
             self.truth.append(
                 {"kind": "choice", "asks": asked.kind, "args": asked.args, "options": asking.choice.options}
             )
@@ -97,17 +97,17 @@ class _Writer:
                 looks_at = [self._origins[asking.picture]["turn"]]
                 self.dynamic.append({**self._key, "turn_idx": number, "ref_turn_idxs": looks_at})
             return
-        points, checks = written(turn, self._chance)
+        points, checks = write_points(turn, self._chance)
         self.tasks.append(
             {"turn": number, "modality": "image", "input": given, "output": {"evaluation_points": points}}
         )
         origins = {slot: self._origins[picture] for slot, picture in turn.images.items()}
-        self.truth.append({"kind": turn.kind, "args": visible(turn), "points": checks, "origins": origins})
+        self.truth.append({"kind": turn.kind, "args": visible_args(turn), "points": checks, "origins": origins})
         refs = {
             (origin["turn"], origin["kind"]): {"ref_turn": origin["turn"], "ref_type": origin["kind"]}
             for origin in origins.values()
         }
         if refs:
             self.links.append({"turn_idx": number, "refs": list(refs.values())})
-        if turn.makes is not None:
-            self._origins[turn.makes] = {"turn": number, "kind": "output", "at": 0}
+        if turn.image_number is not None:
+            self._origins[turn.image_number] = {"turn": number, "kind": "output", "at": 0}

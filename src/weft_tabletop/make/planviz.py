@@ -10,10 +10,10 @@ from typing import Any
 
 from weft.benchmarks.planviz.files import TASK_LISTS, PlanVizTask, write_tasks
 from weft.store.images import encode_png
-from weft_tabletop.make.dialogues import Maker, start_scene
+from weft_tabletop.make.dialogues import DialogueMaker, start_scene
 from weft_tabletop.make.requests import MAKERS, any_route
 from weft_tabletop.make.sidecar import write_sidecar
-from weft_tabletop.world.language import plural, say, with_article
+from weft_tabletop.world.language import phrase_request, plural, with_article
 from weft_tabletop.world.operations import Operation, shortest_paths
 from weft_tabletop.world.scenes import COLUMNS, Scene, draw
 
@@ -40,13 +40,13 @@ def write_planviz(out: Path, samples: int, seed: int) -> None:
 def _task(number: int, seed: int, truth: dict[str, Any]) -> PlanVizTask:
     subtask, task = CELLS[number % len(CELLS)]
     name = f"{number // len(CELLS) + 1:03}"
-    chance = random.Random(f"planviz {seed} {subtask} {task} {name}")
+    rng = random.Random(f"planviz {seed} {subtask} {task} {name}")
     if subtask == "workflow" or number // len(CELLS) % 2:
         ended = "closed"
     else:
         ended = "open"
     kind = (OPEN if ended == "open" else CLOSED)[subtask, task]
-    args, base = _made(kind, ended, chance)
+    args, base = _made(kind, ended, rng)
     if kind in ("add any", "draw any"):
         said = {key: value for key, value in args.items() if key not in ("thing", "cell", "things")}
     else:
@@ -55,7 +55,7 @@ def _task(number: int, seed: int, truth: dict[str, Any]) -> PlanVizTask:
     told = points(kind, said, base)
     listed = next(one for one in TASK_LISTS if (one.subtask, one.task) == (subtask, task))
     truth[f"{listed.name}-{name}"] = {"turns": [{"kind": kind, "args": said, "checks": [check for _, check in told]}]}
-    text = say(kind, args, {"image": "the table"}, chance)
+    text = phrase_request(kind, args, {"image": "the table"}, rng)
     edits = task == "edit"
     if edits:
         pictures = (encode_png(draw(base)), encode_png(draw(after)))
@@ -64,15 +64,15 @@ def _task(number: int, seed: int, truth: dict[str, Any]) -> PlanVizTask:
     return PlanVizTask(subtask, task, text, [point for point, _ in told], ended, name, *pictures)
 
 
-def _made(kind: str, ended: str, chance: random.Random) -> tuple[dict[str, str], Scene]:
+def _made(kind: str, ended: str, rng: random.Random) -> tuple[dict[str, str], Scene]:
     """Arguments, and the table that they are about. Routes that are open have several shortest ways, those that are
     closed one."""
     while True:
         if kind in ("route", "steps", "switch", "add any"):
-            base = start_scene([kind], chance)
+            base = start_scene([kind], rng)
         else:
             base = Scene("white")
-        maker = Maker("", [base], chance)
+        maker = DialogueMaker("", [base], rng)
         if kind == "route":
             made = any_route(maker, 1)
         else:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from weft.store.images import encode_png
-from weft_tabletop.make.dialogues import Maker, TableTurn, start_scene
+from weft_tabletop.make.dialogues import DialogueMaker, TableTurn, start_scene
 from weft_tabletop.make.sidecar import write_sidecar
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import Asked, described, say
+from weft_tabletop.world.language import TableRequest, describe_scene, phrase_request
 from weft_tabletop.world.scenes import Scene, draw
 
 KINDS = {  # what a reasoning type asks for on a table, and what it takes to know
@@ -53,12 +53,12 @@ def _write(file: Path, records: list[dict[str, Any]]) -> None:
 def _task(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[str, Any]:
     dimension, kind = TASKS[number % len(TASKS)]
     name = f"{dimension}_{'math' if kind == 'mathematical' else kind}_{number // len(TASKS) + 1}"
-    chance = random.Random(f"rover {seed} {name}")
+    rng = random.Random(f"rover {seed} {name}")
     kinds, keywords = KINDS[kind]
-    turn, base = _made(chance.choice(kinds), chance)
+    turn, base = _made(rng.choice(kinds), rng)
     assert turn.scene is not None
     truth[name] = {"turns": [{"kind": turn.kind, "args": turn.args, "type": kind}]}
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         target = _picture(out, f"{name}_target", turn.scene)
     else:
         target = None
@@ -67,7 +67,7 @@ def _task(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[str,
         "dimension": dimension,
         "reasoning_type": kind,
         "prompt": turn.text,
-        "target_description": described(turn.scene),
+        "target_description": describe_scene(turn.scene),
         "keywords": keywords,
         "image": _picture(out, name, base),
         "target_image": target,
@@ -77,9 +77,9 @@ def _task(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[str,
 def _puzzle(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[str, Any]:
     problem = tuple(PUZZLES)[number % len(PUZZLES)]
     name = f"{problem}_{number // len(PUZZLES) + 1}"
-    chance = random.Random(f"rover {seed} {name}")
-    turn, base = _made(PUZZLES[problem], chance)
-    helper = answers.helper(Asked(turn.kind, turn.args, {}), {"image": base})
+    rng = random.Random(f"rover {seed} {name}")
+    turn, base = _made(PUZZLES[problem], rng)
+    helper = answers.helper_scene(TableRequest(turn.kind, turn.args, {}), {"image": base})
     told = {"kind": turn.kind, "args": turn.args, "type": problem, "answer": turn.answer}
     truth[name] = {"turns": [told, told]}
     return {
@@ -94,20 +94,20 @@ def _puzzle(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[st
     }
 
 
-def _made(kind: str, chance: random.Random) -> tuple[TableTurn, Scene]:
+def _made(kind: str, rng: random.Random) -> tuple[TableTurn, Scene]:
     """A request, or a question whose helper picture is not the table itself, about a table of its own."""
     while True:
-        maker = Maker("", [start_scene([kind], chance)], chance)
+        maker = DialogueMaker("", [start_scene([kind], rng)], rng)
         if not maker.try_turn(kind, 1):
             continue
         turn = maker.turns[-1]
         base = maker.inputs[0]
-        if turn.scene is None and answers.helper(Asked(turn.kind, turn.args, {}), {"image": base}) == base:
+        if turn.scene is None and answers.helper_scene(TableRequest(turn.kind, turn.args, {}), {"image": base}) == base:
             continue
         if turn.scene is not None and not turn.scene.things():
             continue
-        text = say(kind, turn.args, dict.fromkeys(turn.images, "the table"), chance)
-        return TableTurn(kind, turn.args, turn.images, text, turn.makes, turn.scene, turn.answer), base
+        text = phrase_request(kind, turn.args, dict.fromkeys(turn.images, "the table"), rng)
+        return TableTurn(kind, turn.args, turn.images, text, turn.image_number, turn.scene, turn.answer), base
 
 
 def _picture(out: Path, name: str, scene: Scene) -> str:

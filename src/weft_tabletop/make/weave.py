@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from weft.store.images import encode_png
-from weft_tabletop.make.dialogues import Maker, TableDialogue, TableTurn, make_dialogue, start_scene
+from weft_tabletop.make.dialogues import DialogueMaker, TableDialogue, TableTurn, make_dialogue, start_scene
 from weft_tabletop.make.domains import MEMORY, WEAVE, Mix
 from weft_tabletop.make.sidecar import write_sidecar
-from weft_tabletop.world.language import described, say
+from weft_tabletop.world.language import describe_scene, phrase_request
 from weft_tabletop.world.scenes import draw
 
 
@@ -21,14 +21,14 @@ def weave_dialogues(samples: int, seed: int, mixes: Mapping[str, Mix] = WEAVE) -
     made: list[TableDialogue] = []
     for number in range(samples):
         domain = domains[number % len(domains)]
-        chance = random.Random(f"{seed} {number} {domain}")
+        rng = random.Random(f"{seed} {number} {domain}")
         made.append(
             make_dialogue(
                 domain,
                 mixes[domain].kinds,
                 mixes[domain].questions,
                 2 + (number // len(domains) + number) % 5,
-                chance,
+                rng,
                 inputs=mixes[domain].inputs,
             )
         )
@@ -40,9 +40,9 @@ def memory_dialogues(samples: int, seed: int) -> list[TableDialogue]:
     made: list[TableDialogue] = []
     number = 0
     while len(made) < samples:
-        chance = random.Random(f"memory {seed} {number}")
+        rng = random.Random(f"memory {seed} {number}")
         number += 1
-        dialogue = make_dialogue("recall", MEMORY.kinds, (), 4, chance)
+        dialogue = make_dialogue("recall", MEMORY.kinds, (), 4, rng)
         if dialogue.turns and any(turn.kind == "put back" for turn in dialogue.turns):
             made.append(dialogue)
     return made
@@ -54,14 +54,14 @@ def single_dialogues(samples: int, seed: int) -> list[TableDialogue]:
     domains = [name for name, mix in WEAVE.items() if mix.inputs]
     for number in range(samples):
         mix = WEAVE[domains[number % len(domains)]]
-        chance = random.Random(f"single {seed} {number}")
+        rng = random.Random(f"single {seed} {number}")
         if number % 3 < 2 or not mix.questions:
-            made.append(make_dialogue(domains[number % len(domains)], mix.kinds, (), 1, chance, inputs=mix.inputs))
+            made.append(make_dialogue(domains[number % len(domains)], mix.kinds, (), 1, rng, inputs=mix.inputs))
             continue
-        maker = Maker(
-            domains[number % len(domains)], [start_scene(mix.kinds, chance) for _ in range(mix.inputs)], chance
+        maker = DialogueMaker(
+            domains[number % len(domains)], [start_scene(mix.kinds, rng) for _ in range(mix.inputs)], rng
         )
-        for kind in chance.sample(mix.questions, len(mix.questions)) * 3:  # not each can be asked of one picture
+        for kind in rng.sample(mix.questions, len(mix.questions)) * 3:  # not each can be asked of one picture
             if maker.turns or maker.try_turn(kind):
                 break
         else:
@@ -83,16 +83,16 @@ def write_weave(out: Path, dialogues: list[TableDialogue]) -> None:
             (folder / names[-1]).write_bytes(encode_png(draw(scene)))
         chats: list[dict[str, Any]] = []
         turns: list[dict[str, Any]] = []
-        chance = random.Random(f"points {number} {dialogue.domain}")
+        rng = random.Random(f"points {number} {dialogue.domain}")
         for turn in dialogue.turns:
             chats.append({"role": "user", "type": "text", "content": turn.text})
             reply: dict[str, Any] = {"role": "assistant"}
-            if turn.makes is None:
+            if turn.image_number is None:
                 chats.append({**reply, "type": "text", "content": turn.answer, "key_point": None})
                 turns.append({"kind": turn.kind, "answer": turn.answer})
                 continue
-            points, checks = key_points(turn, dialogue, chance)
-            chats.append({**reply, "type": "image", "content": f"Image #{turn.makes}", "key_point": points})
+            points, checks = key_points(turn, dialogue, rng)
+            chats.append({**reply, "type": "image", "content": f"Image #{turn.image_number}", "key_point": points})
             turns.append(
                 {"kind": turn.kind, "args": turn.args, "points": checks, "cells": changed_cells(turn, dialogue)}
             )
@@ -107,11 +107,11 @@ def changed_cells(turn: TableTurn, dialogue: TableDialogue) -> list[str]:
     before = dialogue.scenes().get(turn.images.get("image", 0))
     if before is None or turn.scene is None:
         return []
-    return before.differs_at(turn.scene)
+    return before.changed_cells(turn.scene)
 
 
 def key_points(
-    turn: TableTurn, dialogue: TableDialogue, chance: random.Random
+    turn: TableTurn, dialogue: TableDialogue, rng: random.Random
 ) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """The key points as WEAVE writes them, and what each means: the request done, what comes from a second picture, a
     fact."""
@@ -125,7 +125,7 @@ def key_points(
 
     if "image" in turn.images:
         if turn.kind not in ("copy", "restore"):
-            words = say(turn.kind, turn.args, {"image": "the table", "source": "the table"}, chance)
+            words = phrase_request(turn.kind, turn.args, {"image": "the table", "source": "the table"}, rng)
         else:
             words = ""
         if words:
@@ -138,7 +138,7 @@ def key_points(
         points[name(turn.images["source"])] = "What comes from <image> looks as it does there."
         checks.append({"check": "taken"})
     fact = facts(turn)
-    if fact is not None and (not points or chance.random() < 0.5):
+    if fact is not None and (not points or rng.random() < 0.5):
         points["Text"] = _in_words(fact, turn)
         checks.append({"check": "fact", **fact})
     return points, checks
@@ -168,7 +168,7 @@ def facts(turn: TableTurn) -> dict[str, Any] | None:
 
 def _in_words(fact: Mapping[str, Any], turn: TableTurn) -> str:
     if "scene" in fact and turn.scene is not None:
-        return f"The picture shows {described(turn.scene)}."
+        return f"The picture shows {describe_scene(turn.scene)}."
     if "background" in fact:
         return f"The background is {fact['background']}."
     cells: Mapping[str, str | None] = fact["cells"]

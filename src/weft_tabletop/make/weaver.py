@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from weft.store.images import encode_png
-from weft_tabletop.make.dialogues import Maker, start_scene
+from weft_tabletop.make.dialogues import DialogueMaker, start_scene
 from weft_tabletop.make.requests import MAKERS
 from weft_tabletop.make.sidecar import write_sidecar
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import QUESTIONS, WORDINGS, Asked, wording
+from weft_tabletop.world.language import QUESTIONS, WORDINGS, TableRequest, wording
 from weft_tabletop.world.operations import Operation, frames
 from weft_tabletop.world.scenes import Scene, draw
 
@@ -42,12 +42,12 @@ def _prompt(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[st
     name = f"{what}-{number // len(KINDS) + 1:03}" + (
         "-free" if (what, which) == ("build", 1) else "-told" if which else ""
     )
-    chance = random.Random(f"weaver {seed} {name}")
+    rng = random.Random(f"weaver {seed} {name}")
     if what == "question":
-        kind = chance.choice(ASKED)
+        kind = rng.choice(ASKED)
     else:
         kind = what
-    args, base = _made(kind, chance)
+    args, base = _made(kind, rng)
     text = wording(WORDINGS[kind][which], args, {"image": "the table"})
     asked: list[dict[str, str]] = [{"text": text}]
     if base is not None:
@@ -57,7 +57,7 @@ def _prompt(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[st
     for at, (words, scene) in enumerate(due):
         output += [*([{"text": words}] if words else []), {"image": _picture(out, f"{name}-o-{at}", scene)}]
     if kind in QUESTIONS:
-        answer = answers.answer(Asked(kind, args, {}), {"image": base or Scene("white")})
+        answer = answers.answer(TableRequest(kind, args, {}), {"image": base or Scene("white")})
     else:
         answer = ""
     truth[name] = {"turns": [{"kind": kind, "args": args, **({"answer": answer} if answer else {})}]}
@@ -75,14 +75,14 @@ def _prompt(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[st
     }
 
 
-def _made(kind: str, chance: random.Random) -> tuple[dict[str, str], Scene | None]:
+def _made(kind: str, rng: random.Random) -> tuple[dict[str, str], Scene | None]:
     """Arguments, and the table that they are about, if any. A film shows something move in each of its pictures."""
     while True:
         if kind in ("build", "draw"):
             base = None
         else:
-            base = start_scene([kind], chance)
-        made = MAKERS[kind](Maker("", [base] if base else [], chance), 1 if base else 0)
+            base = start_scene([kind], rng)
+        made = MAKERS[kind](DialogueMaker("", [base] if base else [], rng), 1 if base else 0)
         if made is None:
             continue
         scenes = [base, *(scene for _, scene in steps(kind, made[0], base))]

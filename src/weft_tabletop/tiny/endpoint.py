@@ -12,7 +12,7 @@ from weft.models.endpoint import NO_RETRY, CallError, Endpoint, EndpointReply
 from weft.models.function import run_in_thread
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Request, Text, outcome_of
-from weft_tabletop.strategy_words import TableWords
+from weft_tabletop.strategy_words import TablePhrasing
 from weft_tabletop.tiny import prompt
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class TinyEndpoint(Endpoint):
     """`temperature` is that of its pictures; what it says is always what it holds most likely."""
 
     concurrency = 2
-    words = TableWords()
+    phrasing = TablePhrasing()
 
     def __init__(
         self, blobs: Blobs, *, single: bool = False, temperature: float = 0.0, seed: int = 0, weights: Path = SHIPPED

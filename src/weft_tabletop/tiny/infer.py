@@ -120,7 +120,7 @@ class Tiny:
         tokens, places = _flat(prompt)
         if len(tokens) > self._context - vocab.PLACES - 2:
             raise UserError(f"the dialogue has {len(tokens)} tokens; the tiny model holds {self._context}")
-        chance = np.random.default_rng([seed, zlib.crc32(np.array(tokens, np.int32).tobytes())])
+        rng = np.random.default_rng([seed, zlib.crc32(np.array(tokens, np.int32).tobytes())])
         cache = self._begun(tokens)
         logits = self._forward(np.array(tokens[cache.length :]), np.array(places[cache.length :]), cache)
         self._remember(tokens, cache)
@@ -144,7 +144,7 @@ class Tiny:
             drawn: list[int] = []
             for place in range(1, vocab.PLACES + 1):
                 logits = self._forward(np.array([token]), np.array([place]), cache)
-                drawn.append(_pick(logits[words:], temperature, chance))
+                drawn.append(_pick(logits[words:], temperature, rng))
                 token = words + drawn[-1]
                 tokens.append(token)
             parts.append(tuple(drawn))
@@ -246,14 +246,14 @@ def _flat(prompt: "Sequence[int | Sequence[int]]") -> tuple[list[int], list[int]
     return tokens, places
 
 
-def _pick(logits: "Array", temperature: float, chance: Any) -> int:
+def _pick(logits: "Array", temperature: float, rng: Any) -> int:
     import numpy as np
 
     if temperature <= 0:
         return int(logits.argmax())
     scaled = (logits - logits.max()) / temperature
     likely = np.exp(scaled)
-    return int(chance.choice(len(likely), p=likely / likely.sum()))
+    return int(rng.choice(len(likely), p=likely / likely.sum()))
 
 
 def _gelu(x: "Array") -> "Array":

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from weft.types import Image, Message, Part, Text, build_caption
 from weft_tabletop.tiny import vocab
-from weft_tabletop.world.listening import in_short
+from weft_tabletop.world.listening import shorten_request
 
 TEMPLATE = 3  # how messages become a sequence; part of the model's identity, since it changes replies
 ROLES = {"system": vocab.SYSTEM, "user": vocab.USER, "assistant": vocab.ASSISTANT}
@@ -63,7 +63,8 @@ def heard(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     only confuse it."""
     return tuple(
         Message(
-            message.role, tuple(Text(in_short(part.text)) if isinstance(part, Text) else part for part in message.parts)
+            message.role,
+            tuple(Text(shorten_request(part.text)) if isinstance(part, Text) else part for part in message.parts),
         )
         for message in messages
         if message.role != "system"

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from weft_tabletop.world.language import Asked, described, parse, with_article
-from weft_tabletop.world.operations import Operation, uncovered
+from weft_tabletop.world.language import TableRequest, describe_scene, parse, with_article
+from weft_tabletop.world.operations import Operation, uncover
 from weft_tabletop.world.scenes import Scene
 
 
-def answer(asked: Asked, scenes: Mapping[str, Scene]) -> str:
+def answer(asked: TableRequest, scenes: Mapping[str, Scene]) -> str:
     """What is right to say; `scenes` by slot (image, source, other)."""
     return ANSWERS[asked.kind](asked.args, scenes)
 
@@ -49,7 +49,7 @@ def _same(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
 def _changed(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
     before = scenes["image"]
     after = scenes["source"]
-    said = [f"at {cell} {_named(before, cell)} became {_named(after, cell)}" for cell in before.differs_at(after)]
+    said = [f"at {cell} {_named(before, cell)} became {_named(after, cell)}" for cell in before.changed_cells(after)]
     if before.background != after.background:
         said.append(f"the background became {after.background}")
     return ", ".join(said) or "nothing"
@@ -69,7 +69,7 @@ def _after(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
     return "the second"
 
 
-def expected(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> Scene:
+def expected_scene(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> Scene:
     """The base after what the question quotes."""
     asked = parse(args["done"])
     if asked is None:
@@ -78,53 +78,53 @@ def expected(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> Scene:
 
 
 def _fulfils(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
-    due = expected(args, scenes)
+    due = expected_scene(args, scenes)
     made = scenes["source"]
     if due == made:
         return "yes"
     if due.background != made.background:
         return f"no, the background should be {due.background}"
-    cell = due.differs_at(made)[0]
+    cell = due.changed_cells(made)[0]
     return f"no, at {cell} there should be {_named(due, cell)}"
 
 
 def _chosen(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
-    if scenes["source"] == expected(args, scenes):
+    if scenes["source"] == expected_scene(args, scenes):
         return "the first"
     return "the second"
 
 
 def _describe(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
-    return described(scenes["image"])
+    return describe_scene(scenes["image"])
 
 
-def helper(asked: Asked, scenes: Mapping[str, Scene]) -> Scene:
+def helper_scene(asked: TableRequest, scenes: Mapping[str, Scene]) -> Scene:
     """The table that shows the answer to a question that a picture helps with."""
     base = scenes["image"]
     if asked.kind == "then":
-        return expected(asked.args, scenes)
+        return expected_scene(asked.args, scenes)
     if asked.kind == "hidden":
-        return uncovered(base, asked.args["way"])
+        return uncover(base, asked.args["way"])
     return Operation("route", asked.args).apply(base)
 
 
 def _then(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
-    return _named(expected(args, scenes), args["cell"])
+    return _named(expected_scene(args, scenes), args["cell"])
 
 
 def _way(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
     after = Operation("route", args).apply(scenes["image"])
-    return str(len(after.differs_at(scenes["image"])))
+    return str(len(after.changed_cells(scenes["image"])))
 
 
 def _hidden(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
-    whole = uncovered(scenes["image"], args["way"])
-    found = {str(whole.at(cell) or "") for cell in whole.differs_at(scenes["image"])}
+    whole = uncover(scenes["image"], args["way"])
+    found = {str(whole.at(cell) or "") for cell in whole.changed_cells(scenes["image"])}
     return next((item[0] for item in args["pieces"].split(", ") if item[3:] in found), "")
 
 
 def _plan(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
-    return described(expected(args, scenes))
+    return describe_scene(expected_scene(args, scenes))
 
 
 ANSWERS = {

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from weft_tabletop.world.language import CHOICES, Asked, parse
+from weft_tabletop.world.language import CHOICES, TableRequest, parse
 from weft_tabletop.world.scenes import Scene
 
 SEVERAL = ("among", "where")
@@ -17,8 +17,8 @@ NONE = "None of the above."
 _FORM = re.compile(r"(.+)\nOptions:\n((?:[A-D]\. .+\n){4})E\. None of the above\.", re.DOTALL)
 
 
-class Choice(Struct, frozen=True):
-    asked: Asked
+class ChoiceQuestion(Struct, frozen=True):
+    request: TableRequest
     options: Mapping[str, str]
 
     def letters(self, scene: Scene | None) -> str:
@@ -26,11 +26,11 @@ class Choice(Struct, frozen=True):
         if scene is None:
             true = ()
         else:
-            true = true_of(self.asked.kind, self.asked.args, scene)
+            true = true_options(self.request.kind, self.request.args, scene)
         return "".join(letter for letter, option in self.options.items() if option in true) or "E"
 
 
-def true_of(kind: str, args: Mapping[str, str], scene: Scene) -> set[str]:
+def true_options(kind: str, args: Mapping[str, str], scene: Scene) -> set[str]:
     """All that is true of a scene among what could be an option."""
     things = scene.things()
     if kind == "count":
@@ -50,12 +50,12 @@ def true_of(kind: str, args: Mapping[str, str], scene: Scene) -> set[str]:
     return {things[cells[0]].colour}
 
 
-def written(sentence: str, options: Mapping[str, str]) -> str:
+def format_choice(sentence: str, options: Mapping[str, str]) -> str:
     lines = [sentence, "Options:", *(f"{letter}. {option}" for letter, option in options.items()), f"E. {NONE}"]
     return "\n".join(lines)
 
 
-def parse_choice(text: str) -> Choice | None:
+def parse_choice(text: str) -> ChoiceQuestion | None:
     match = _FORM.fullmatch(text.strip())
     if match:
         asked = parse(match.group(1), choice=True)
@@ -63,7 +63,7 @@ def parse_choice(text: str) -> Choice | None:
         asked = None
     if match is None or asked is None:
         return None
-    return Choice(asked, {line[0]: line[3:] for line in match.group(2).splitlines()})
+    return ChoiceQuestion(asked, {line[0]: line[3:] for line in match.group(2).splitlines()})
 
 
 assert not set(SEVERAL) - CHOICES.keys()

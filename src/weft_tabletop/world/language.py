@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from weft_tabletop.world.operations import Operation
-from weft_tabletop.world.scenes import BACKGROUNDS, COLOURS, SHAPES, Scene, scene_from
+from weft_tabletop.world.scenes import BACKGROUNDS, COLOURS, SHAPES, Scene, scene_from_text
 
 _COLOUR = "|".join(COLOURS)
 _SHAPE = "|".join(SHAPES)
@@ -234,7 +234,7 @@ QUESTIONS = (
 HELPED = ("then", "way", "hidden")  # questions that a picture helps to answer
 
 
-class Asked(Struct, frozen=True):
+class TableRequest(Struct, frozen=True):
     """A sentence, understood: its kind, its arguments as operations want them, and its pictures by slot (as the text
     calls them)."""
 
@@ -247,25 +247,25 @@ class Asked(Struct, frozen=True):
         return Operation(self.kind, self.args)
 
 
-def say(
-    kind: str, args: Mapping[str, str], images: Mapping[str, str], chance: random.Random, *, choice: bool = False
+def phrase_request(
+    kind: str, args: Mapping[str, str], images: Mapping[str, str], rng: random.Random, *, choice: bool = False
 ) -> str:
     """One of the kind's wordings; as a question with options if it is a `choice`."""
-    return wording(chance.choice((CHOICES if choice else WORDINGS)[kind]), args, images)
+    return wording(rng.choice((CHOICES if choice else WORDINGS)[kind]), args, images)
 
 
 def wording(template: str, args: Mapping[str, str], images: Mapping[str, str]) -> str:
-    return template.format_map({**_spoken(args), **images})
+    return template.format_map({**_args_to_text(args), **images})
 
 
-def parse(text: str, *, choice: bool = False) -> Asked | None:
+def parse(text: str, *, choice: bool = False) -> TableRequest | None:
     """What a sentence asks; None if it is none of ours."""
     for kind, pattern in _patterns(choice):
         match = pattern.fullmatch(text.strip())
         if match:
             found = match.groupdict()
             images = {name: found.pop(name) for name in ("image", "source", "other") if name in found}
-            return Asked(kind, _meant(found), images)
+            return TableRequest(kind, _args_from_text(found), images)
     return None
 
 
@@ -277,7 +277,7 @@ def plural(thing: str) -> str:
     return thing + ("es" if thing.endswith("s") else "s")
 
 
-def described(scene: Scene) -> str:
+def describe_scene(scene: Scene) -> str:
     """A scene in words, as a picture is asked for."""
     return f"a {scene.background} table with {contents(scene)}"
 
@@ -286,14 +286,14 @@ def contents(scene: Scene) -> str:
     return ", ".join(f"{with_article(str(thing))} at {cell}" for cell, thing in scene.things().items()) or "nothing"
 
 
-def scene_described(text: str) -> Scene | None:
+def parse_scene(text: str) -> Scene | None:
     match = re.fullmatch(rf"a ({_GROUND}) table with ({_LIST})\.?", text.strip())
     if match is None:
         return None
-    return scene_from(f"{match.group(1)}: {_bare(match.group(2))}")
+    return scene_from_text(f"{match.group(1)}: {_without_articles(match.group(2))}")
 
 
-def _spoken(args: Mapping[str, str]) -> dict[str, str]:
+def _args_to_text(args: Mapping[str, str]) -> dict[str, str]:
     """Arguments in the forms that wordings use."""
     made = dict(args)
     for name in ("thing", "what", "shape"):
@@ -323,7 +323,7 @@ def _spoken(args: Mapping[str, str]) -> dict[str, str]:
     return made
 
 
-def _meant(found: Mapping[str, str]) -> dict[str, str]:
+def _args_from_text(found: Mapping[str, str]) -> dict[str, str]:
     """Arguments back from the forms that wordings use."""
     made: dict[str, str] = {}
     for name, text in found.items():
@@ -334,7 +334,7 @@ def _meant(found: Mapping[str, str]) -> dict[str, str]:
                 "es" if text.endswith("crosses") else "s"
             )
         elif name == "contents":
-            made["things"] = _bare(text)
+            made["things"] = _without_articles(text)
         elif name == "order":
             made["things"] = ", ".join(item.partition(" ")[2] for item in text.split(", then "))
         elif name in ("steps", "hours"):
@@ -344,7 +344,7 @@ def _meant(found: Mapping[str, str]) -> dict[str, str]:
     return made
 
 
-def _bare(text: str) -> str:
+def _without_articles(text: str) -> str:
     if text == "nothing":
         return text
     return ", ".join(item.partition(" ")[2] for item in text.split(", "))

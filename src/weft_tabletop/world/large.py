@@ -1,8 +1,8 @@
-"""The tabletop drawn larger, as a camera would see it: a judge that is used on pictures of 1024 pixels is not known by
+"""The tabletop drawn larger, as a camera would see it: a judge that is used on images of 1024 pixels is not known by
 what it says of 64.
 
 Guarantee: `read(photograph(scene, side, seed)).scene == scene` for every scene and side, and an even lighting and a
-sensor's noise take nothing from how clean the picture reads."""
+sensor's noise take nothing from how clean the image reads."""
 
 import functools
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ MOST_NOISE = 4.0
 UNEVEN = 0.004  # how much brighter one corner is than another
 
 
-def large(scene: Scene, side: int) -> "Pil.Image":
+def draw_large(scene: Scene, side: int) -> "Pil.Image":
     """`side` x `side` pixels, anti-aliased, without noise."""
     import numpy as np
     from PIL import Image as Pil
@@ -36,27 +36,27 @@ def large(scene: Scene, side: int) -> "Pil.Image":
     return Pil.fromarray(np.concatenate(rows, axis=0))
 
 
-def photographed(picture: "Pil.Image", seed: int) -> "Pil.Image":
+def add_camera_noise(image: "Pil.Image", seed: int) -> "Pil.Image":
     """With the light and the noise of a photograph; at 64 pixels as it is."""
     import numpy as np
     from PIL import Image as Pil
 
-    side = picture.width
+    side = image.width
     if side <= SIDE:
-        return picture
-    chance = np.random.default_rng(seed)
-    pixels = np.asarray(picture.convert("RGB"), dtype=np.float32)
-    angle = chance.uniform(0, 2 * np.pi)
-    across, down = np.meshgrid(np.linspace(-1, 1, side), np.linspace(-1, 1, picture.height))
+        return image
+    rng = np.random.default_rng(seed)
+    pixels = np.asarray(image.convert("RGB"), dtype=np.float32)
+    angle = rng.uniform(0, 2 * np.pi)
+    across, down = np.meshgrid(np.linspace(-1, 1, side), np.linspace(-1, 1, image.height))
     light = np.asarray(1 + UNEVEN * (np.cos(angle) * across + np.sin(angle) * down), dtype=np.float32)
-    noise = chance.standard_normal((picture.height, side), dtype=np.float32) * min(
+    noise = rng.standard_normal((image.height, side), dtype=np.float32) * min(
         MOST_NOISE, NOISE * side / SIDE
     )  # of brightness alone, as most is
     return Pil.fromarray(np.clip(pixels * light[..., None] + noise[..., None], 0, 255).astype(np.uint8))
 
 
-def photograph(scene: Scene, side: int, seed: int) -> "Pil.Image":
-    return photographed(large(scene, side), seed)
+def draw_photograph(scene: Scene, side: int, seed: int) -> "Pil.Image":
+    return add_camera_noise(draw_large(scene, side), seed)
 
 
 @functools.cache

@@ -11,14 +11,14 @@ TASK = "\n\nTask: "  # between how to answer and what to do
 NAMED = re.compile(r"Image #(\d+):?\s*$")
 
 
-def in_short(text: str) -> str:
+def shorten_request(text: str) -> str:
     """A request that says in many words how to answer, in few: with thinking first, or with a picture first, or
     plainly."""
-    word, task = how_and_what(text)
+    word, task = split_request(text)
     return f"{word} {task}".strip()
 
 
-def how_and_what(text: str) -> tuple[str, str]:
+def split_request(text: str) -> tuple[str, str]:
     """How a request is to be answered (`THINK`, `SHOW` or plainly), and what it asks."""
     told, mark, task = text.partition(TASK)
     if not mark:
@@ -27,18 +27,18 @@ def how_and_what(text: str) -> tuple[str, str]:
     return THINK if "<think>" in how else SHOW if "Final Answer" in how and "picture first" in how else "", task
 
 
-def asked_how(messages: tuple[Message, ...]) -> str:
+def answer_style(messages: tuple[Message, ...]) -> str:
     """The same of the last message."""
     return next(
-        (how for part in messages[-1].parts if isinstance(part, Text) and (how := how_and_what(part.text)[0])), ""
+        (how for part in messages[-1].parts if isinstance(part, Text) and (how := split_request(part.text)[0])), ""
     )
 
 
-def understand(messages: tuple[Message, ...]) -> tuple[str, dict[int, Image]]:
+def read_request(messages: tuple[Message, ...]) -> tuple[str, dict[int, Image]]:
     """The last request as one sentence, and the pictures by the number it calls them: from captions and mentions before
     them; else, where the sentence is whole without them, by their order in the dialogue; else by their order before the
     text, or their place in it."""
-    messages = tuple(Message(message.role, tuple(map(_asked, message.parts))) for message in messages)
+    messages = tuple(Message(message.role, tuple(map(_without_style, message.parts))) for message in messages)
     images: dict[int, Image] = {}
     for message in messages:
         for before, part in zip((None, *message.parts), message.parts, strict=False):
@@ -64,8 +64,8 @@ def understand(messages: tuple[Message, ...]) -> tuple[str, dict[int, Image]]:
     return "".join(f"Image #{next(numbers)}" if isinstance(part, Image) else part.text for part in parts), numbered
 
 
-def _asked(part: Part) -> Part:
+def _without_style(part: Part) -> Part:
     """Without how it is to be answered."""
     if isinstance(part, Text) and TASK in part.text:
-        return Text(how_and_what(part.text)[1])
+        return Text(split_request(part.text)[1])
     return part

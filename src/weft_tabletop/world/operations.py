@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from weft_tabletop.world.scenes import CELLS, COLUMNS, ROWS, Scene, Thing, scene_from
+from weft_tabletop.world.scenes import CELLS, COLUMNS, ROWS, Scene, Thing, scene_from_text
 
 
 class Operation(Struct, frozen=True):
@@ -33,7 +33,7 @@ def thing(text: str) -> Thing:
 
 
 def _draw(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
-    return scene_from(f"{a['background']}: {a['things']}")
+    return scene_from_text(f"{a['background']}: {a['things']}")
 
 
 def _add(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
@@ -203,7 +203,7 @@ def frames(kind: str, args: Mapping[str, str], base: Scene | None = None) -> lis
     return made
 
 
-def uncovered(scene: Scene, way: str) -> Scene:
+def uncover(scene: Scene, way: str) -> Scene:
     """A table that is its own mirror image, with what the cover hides in its place again."""
     hidden = next((cell for cell, found in scene.things().items() if found == COVER), None)
     if hidden is None:
@@ -229,7 +229,7 @@ def _add_any(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
 
 def _draw_any(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
     chosen = a.get("things") or ", ".join(f"red {a['shape']} at {cell}" for cell in CELLS[: int(a["number"])])
-    return scene_from(f"{a['background']}: {chosen}")
+    return scene_from_text(f"{a['background']}: {chosen}")
 
 
 def shortest_paths(scene: Scene, start: str, end: str) -> list[list[str]]:

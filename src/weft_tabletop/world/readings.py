@@ -1,25 +1,27 @@
-"""Scenes read from stored pictures, each once: a picture's digest says all that is in it."""
+"""Scenes read from stored images, each image once: its digest identifies its content."""
 
 import functools
 from collections import OrderedDict
 
 from weft.store.blobs import Blobs
 from weft.types import Image
-from weft_tabletop.world.scenes import Reading, read
+from weft_tabletop.world.scenes import SceneReading, read
 
-MOST = 20_000
+MAX_CACHED = 20_000
 
 
 @functools.cache
-def _known() -> "OrderedDict[str, Reading]":
+def _cache() -> "OrderedDict[str, SceneReading]":
     return OrderedDict()
 
 
-def reading_of(image: Image, blobs: Blobs) -> Reading:
-    known = _known()
-    found = known.get(image.digest)
-    if found is None:
-        found = known[image.digest] = read(blobs.decode(image))
-        if len(known) > MOST:
-            known.popitem(last=False)
-    return found
+def read_image(image: Image, blobs: Blobs) -> SceneReading:
+    """The scene in an image, from the cache if it was read before."""
+    cache = _cache()
+    reading = cache.get(image.digest)
+    if reading is None:
+        reading = read(blobs.decode(image))
+        cache[image.digest] = reading
+        if len(cache) > MAX_CACHED:
+            cache.popitem(last=False)
+    return reading

@@ -1,5 +1,5 @@
-"""The tabletop: a 4x4 table on a coloured background, a cell empty or with one object. `draw` makes its picture, `read`
-gets the scene back from a picture, a model's blurred or noisy one included, and says how sure it is.
+"""The tabletop: a 4x4 table on a coloured background, a cell empty or with one object. `draw` makes its image, `read`
+gets the scene back from a image, a model's blurred or noisy one included, and says how sure it is.
 
 Guarantee: `read(draw(scene)).scene == scene` for every scene. A reading is `sure` only if every cell is close to its
 best template and far closer than to any other; cells that are not are listed as `unknown`."""
@@ -41,7 +41,7 @@ BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
 SIDE = 64
 CELL = 16
 FINE = 8  # outlines are drawn so much larger, then made small
-# how pictures come back: as drawn, blurred by so many pixels, or (below zero) with blurred colour
+# how images come back: as drawn, blurred by so many pixels, or (below zero) with blurred colour
 LOOKS = (0.0, 0.7, 1.1, 1.6, -1.2)
 FAR = 45.0  # the most a cell may differ from its best template, on average over its pixels
 SURE = 0.08  # the least confidence at which a cell counts as read
@@ -77,7 +77,7 @@ class Scene(Struct, frozen=True):
     def things(self) -> dict[str, Thing]:
         return {name: thing for name, thing in zip(CELLS, self.cells, strict=True) if thing is not None}
 
-    def differs_at(self, other: "Scene") -> list[str]:
+    def changed_cells(self, other: "Scene") -> list[str]:
         """Cells that are not the same in both."""
         return [name for name, a, b in zip(CELLS, self.cells, other.cells, strict=True) if a != b]
 
@@ -87,8 +87,8 @@ class Scene(Struct, frozen=True):
         )
 
 
-class Reading(Struct, frozen=True):
-    """What a picture shows. `confidence` is that of the least certain cell, 0 to 1; `residual` the mean
+class SceneReading(Struct, frozen=True):
+    """What a image shows. `confidence` is that of the least certain cell, 0 to 1; `residual` the mean
     distance (0 to 255) from a clean drawing of the same scene."""
 
     scene: Scene
@@ -97,7 +97,7 @@ class Reading(Struct, frozen=True):
     unknown: tuple[str, ...] = ()
 
     @property
-    def sure(self) -> bool:
+    def is_sure(self) -> bool:
         return not self.unknown
 
 
@@ -113,12 +113,12 @@ def draw(scene: Scene) -> "Pil.Image":
     return Pil.fromarray(np.concatenate(rows, axis=0))
 
 
-def read(picture: "Pil.Image") -> Reading:
-    """The scene whose picture is nearest, whatever the picture's size."""
+def read(image: "Pil.Image") -> SceneReading:
+    """The scene whose image is nearest, whatever the image's size."""
     import numpy as np
     from PIL import Image as Pil
 
-    rgb = picture.convert("RGB")
+    rgb = image.convert("RGB")
     if rgb.size != (SIDE, SIDE):
         rgb = rgb.resize((SIDE, SIDE), Pil.Resampling.BOX if min(rgb.size) >= SIDE else Pil.Resampling.BICUBIC)
     pixels = np.asarray(rgb, dtype=np.float32)
@@ -139,7 +139,7 @@ def read(picture: "Pil.Image") -> Reading:
     unknown = tuple(CELLS[at] for at in range(16) if confidence[at] < SURE or off[at] > FAR)
     sharp = np.take_along_axis(distances[:, look - look % len(LOOKS)], order[:, :1], axis=1)
     residual = float(np.sqrt(sharp.mean() / tiles.shape[1]))
-    return Reading(scene, float(confidence.min()), residual, unknown)
+    return SceneReading(scene, float(confidence.min()), residual, unknown)
 
 
 @functools.cache
@@ -227,7 +227,7 @@ def outline(mask: "Pil.Image", shape: str, scale: int) -> None:
         raise ValueError(f"no shape {shape!r}")
 
 
-def scene_from(text: str) -> Scene:
+def scene_from_text(text: str) -> Scene:
     """The scene that `str(scene)` wrote."""
     background, _, rest = text.partition(": ")
     changes: dict[str, Thing | None] = {}

@@ -77,7 +77,21 @@ class Imug(Benchmark):
     Options = ImugOptions
     axes = ("class", "domain", "task")
     official = OFFICIAL
-    presentation = ImugPresentation(title="IMUG-Bench", max_score=100.0, digits=1)
+    presentation = ImugPresentation(
+        title="IMUG-Bench",
+        max_score=100.0,
+        digits=1,
+        glossary={
+            "Und.": "Understanding: multiple-choice questions answered with text",
+            "Gen.": "Generation: evaluation points that the images meet",
+            "MCQ": "Multiple-choice questions: the key is fixed (static) or follows from earlier replies (dynamic)",
+            "Avg": "Average over all turns",
+            "Average": "Average over all turns",
+            "per turn": "Change of the score from one turn of a dialogue to the next",
+            "choice": "Multiple-choice questions answered with text",
+            "points": "Evaluation points that the images meet",
+        },
+    )
     preparation = ImugPreparation(outputs=ImugOutputs)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]

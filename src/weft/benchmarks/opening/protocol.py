@@ -55,7 +55,21 @@ class Opening(Benchmark):
     Options = OpeningOptions
     axes = ("subtask", "task")
     official = OFFICIAL
-    presentation = OpeningPresentation(title="OpenING", max_score=10.0, digits=2)
+    presentation = OpeningPresentation(
+        title="OpenING",
+        max_score=10.0,
+        digits=2,
+        glossary={
+            "Completeness": "No step, image or answer is missing",
+            "Content Quality": "Images are well made and sharp, texts are clear and without mistakes",
+            "Content Richness": "Detail and variety, where they serve the request",
+            "Correctness": "What is said and shown is true, and is what was requested",
+            "Human Preference Alignment": "What people like to look at and read; nothing offensive or harmful",
+            "Image-Text Coherency": "Images show what the text beside them says",
+            "Multi-step Consistency": "Subjects and style stay the same, and the steps follow from one another",
+            "Overall": "Mean of the seven criteria",
+        },
+    )
     preparation = OpeningPreparation(outputs=InterleavedOutputs)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]

@@ -163,6 +163,17 @@ class PlanViz(Benchmark):
         max_score=1.0,
         digits=2,
         distribution_metrics=rubric.METRICS,
+        glossary={
+            "Cor": "Correctness: key points of the task that the image meets",
+            "Vis": "Visual: the image is coherent; an edited one keeps the rest of its source",
+            "Ef": "Efficiency: the image has nothing that was not requested",
+            "Avg": "Mean of Cor, Vis and Ef",
+            "Overall as printed": "Overall as the paper prints it, which is not always the mean",
+            "Overall": "Mean of the sub-tasks' averages",
+            "correctness": "Cor: key points of the task that the image meets",
+            "visual": "Vis: the image is coherent; an edited one keeps the rest of its source",
+            "efficiency": "Ef: the image has nothing that was not requested",
+        },
     )
     preparation = PlanVizPreparation(template=write_template, outputs=PlanVizOutputs)
 

@@ -92,7 +92,20 @@ class Weave(Benchmark):
     Options = WeaveOptions
     axes = ("class", "domain")
     official = OFFICIAL
-    presentation = WeavePresentation(title="WEAVEBench")
+    presentation = WeavePresentation(
+        title="WEAVEBench",
+        glossary={
+            "KP": "Key Point: the image meets the listed requirements",
+            "VC": "Visual Consistency: what no requirement names stays the same",
+            "IQ": "Image Quality: structure, fidelity, artifacts, naturalness",
+            "ACC": "Accuracy: the text answer agrees with the reference answer",
+            "Avg": "Average of the metrics that were measured, with the weights of the paper",
+            "key_point": "KP, Key Point: the image meets the listed requirements",
+            "visual_consistency": "VC, Visual Consistency: what no requirement names stays the same",
+            "image_quality": "IQ, Image Quality: structure, fidelity, artifacts, naturalness",
+            "accuracy": "ACC, Accuracy: the text answer agrees with the reference answer",
+        },
+    )
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

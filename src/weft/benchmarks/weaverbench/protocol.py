@@ -79,6 +79,25 @@ class WeaverBench(Benchmark):
         },
         max_score=10.0,
         digits=2,
+        glossary={
+            "PA": "Prompt Adherence: the document does what was requested",
+            "NC": "Narrative Coordination: text and images alternate so that a reader can follow",
+            "CC": "Content Consistency: images and text agree with each other and with the request",
+            "IC": "Image Consistency: subjects and style stay the same across images",
+            "CP": "Completeness: nothing that the document needs is missing",
+            "Overall": "Mean of the five dimensions",
+            "Acc": "Accuracy of the image count: documents with exactly as many images as requested, in percent",
+            "prompt_adherence": "PA: the document does what was requested",
+            "narrative_coordination": "NC: text and images alternate so that a reader can follow",
+            "intra_output": "CC: each image shows what the text around it says",
+            "input_to_image": "CC: the images keep to what the request says about them",
+            "input_to_text": "CC: the text keeps to the request",
+            "entity": "IC: subjects stay the same across images",
+            "style": "IC: the images share one style",
+            "completeness": "CP: nothing that the document needs is missing",
+            "count": "Acc: the document has as many images as requested",
+            "separate": "Acc: each image is one image, not a collage",
+        },
     )
     preparation = WeaverBenchPreparation(template=write_template, outputs=InterleavedOutputs)
 

@@ -1,13 +1,11 @@
-"""How far the judge of a run agrees with people, or with another judge, and what its number is once people have rated
-some of it.
+"""How far the judge of a run agrees with people or with another judge, and the headline score corrected by people.
 
-    pairs.py       a judge's verdicts beside what others say of the very same: ratings in the journal, another run, a
-    file
-    scores.py      a file of ratings; scores as shares
-    people.py      people among themselves
+    pairs.py       pair a judge's verdicts with scores of the same replies: annotations, another run, or a file
+    scores.py      read a file of human scores; convert scores to shares of full marks
+    people.py      agreement among annotators
     tables.py      tables of agreement, by metric and by group
-    study.py       all of it, for one run: what `weft agree` shows
-    corrected.py   the main number, corrected: what `weft report --correct` adds
+    study.py       everything that `weft agree` shows for one run
+    corrected.py   the corrected headline score that `weft report --correct` adds
+    by_card.py     the judge's bias on its calibration card
 
-Only verdicts that a judge gave are compared: what a rule decided, and a model's failure, are not the judge's, and are
-counted apart."""
+Only verdicts that a judge gave are compared. Verdicts by rule and model failures are left out and counted."""

@@ -1,9 +1,8 @@
-"""A run's main number, corrected: by people who rated some of what its judge judged, or by what is known of the judge
-from elsewhere.
+"""A run's headline score, corrected: by people who annotated some of what its judge judged, or by the judge's card.
 
-It stands beside the plain number, never in its place. By people it is prediction-powered
-(`stats/prediction_powered.py`): unbiased where what they rated was drawn at random, whatever the judge does. By a card
-it presumes that the judge errs here as it does there."""
+The corrected score is shown next to the plain one and never replaces it. Corrected by people it is prediction-powered
+(`stats/prediction_powered.py`): unbiased whatever the judge does, provided that the annotated questions were drawn at
+random. Corrected by a calibration card it assumes that the judge errs on this run as it did on the card's answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -11,8 +10,8 @@ from msgspec import Struct
 
 from weft.benchmarks.paired_verdicts import build_count_cell, build_measure_cell
 from weft.errors import UserError
-from weft.judge_eval.agreement.pairs import means, place_of
-from weft.judge_eval.agreement.scores import Place, Said
+from weft.judge_eval.agreement.pairs import mean_scores, verdict_key
+from weft.judge_eval.agreement.scores import HumanScores, VerdictKey
 from weft.results.run import Run, headline_score, headline_terms
 from weft.stats.agreement import NullableEstimate
 from weft.stats.prediction_powered import (
@@ -24,27 +23,29 @@ from weft.stats.prediction_powered import (
 )
 from weft.types import Cell, Row, Table, Verdict
 
+HEADLINE = "headline score"
 NOTE = (
-    "plain: as everywhere else in this report. corrected by people: what people would have said of everything, from their ratings of some "
-    "of it and the judge's verdicts on all (prediction-powered; lambda: how far the judge is relied on, 0 to 1). It presumes that what was "
-    "rated was drawn at random. by people alone: without the judge. What a rule decided, and a model's failures, stand as they are."
+    "plain: as everywhere else in this report. corrected by people: an estimate of the score that people would have "
+    "given to everything, from their annotations of a part and the judge's verdicts on all (prediction-powered; "
+    "lambda: the weight of the judge, 0 to 1). It assumes that the annotated questions were drawn at random. by people "
+    "alone: without the judge. Verdicts by rule and model failures are not changed."
 )
 CARD_NOTE = (
-    "No person has rated this run. The bias is the judge's on its card ({told}), measured on other replies: the number presumes that the "
-    "judge errs here as it does there."
+    "No person has annotated this run. The bias is the judge's on its calibration card ({source}), measured on other "
+    "replies: the corrected score assumes that the judge errs here as it does there."
 )
 
 
 class Bias(Struct, frozen=True):
-    """How much too high a judge is, as a share of full marks, on its card; `told` says which card that is."""
+    """How much too high a judge scores, as a share of full marks, according to its calibration card."""
 
     value: float
-    low: float | None
+    low: float | None  # bounds of the 95% interval
     high: float | None
-    told: str
+    source: str  # which card, in words
 
 
-Cards = Callable[[Run], Bias | None]  # what is known of the judge of a run
+Cards = Callable[[Run], Bias | None]  # finds the bias of a run's judge
 
 
 def no_cards(run: Run) -> Bias | None:
@@ -52,17 +53,17 @@ def no_cards(run: Run) -> Bias | None:
 
 
 class Corrected(Struct, frozen=True):
-    """As shares of full marks. One of `people` and `card` is there."""
+    """A headline score before and after correction, as shares of full marks. Either `people` or `card` is there."""
 
-    name: str
-    run: str
+    name: str  # of the run in tables
+    run: str  # its id
     judge: str
     plain: NullableEstimate
-    people: PoweredEstimate | None = None
-    raters: int = 0
-    card: NullableEstimate | None = None
-    bias: Bias | None = None
-    full: float = 1.0
+    people: PoweredEstimate | None = None  # corrected by annotations
+    annotators: int = 0
+    card: NullableEstimate | None = None  # corrected by the judge's card
+    bias: Bias | None = None  # what the card says
+    full: float = 1.0  # full marks on the paper's scale
     digits: int = 3
 
     def table(self) -> Table:
@@ -72,160 +73,197 @@ class Corrected(Struct, frozen=True):
         return str(self.table())
 
 
-def corrected(run: Run, said: Said, cards: Cards = no_cards, name: str = "") -> Corrected:
-    """The main number of a run, corrected by people where they rated it, else by its judge's card. Raises UserError
-    where there is neither, or where what is there does not reach."""
-    if run.benchmark.presentation.pairwise:
+def corrected(run: Run, scores: HumanScores, cards: Cards = no_cards, name: str = "") -> Corrected:
+    """Correct the headline score of a run by human scores where there are any, else by its judge's calibration card.
+
+    Raises UserError where there is neither, or where they do not cover every part of the headline score."""
+    presentation = run.benchmark.presentation
+    if presentation.pairwise:
         raise UserError(
-            f"{run.id} is of battles, which have no number of one model to correct; `weft agree {run.id}` has people beside its judge"
+            f"{run.id} is a run of battles, in which no model has a score of its own to correct; "
+            f"`weft agree {run.id}` compares its judge with people"
         )
-    found = headline_score(run.benchmark, run.verdicts, run.groups)
-    if found is None:
-        raise UserError(f"{run.id} has nothing scored, and so no number to correct")
+    headline = headline_score(run.benchmark, run.verdicts, run.groups)
+    if headline is None:
+        raise UserError(f"{run.id} has no scored verdict, and so no headline score to correct")
     judge = run.record.manifest.judge.name
-    scale = (run.benchmark.presentation.max_score, run.benchmark.presentation.digits)
-    plain = NullableEstimate(*found)
+    plain = NullableEstimate(*headline)
     label = name or run.name
-    if said:
-        raters = len({rater for by in said.values() for rater in by})
-        return Corrected(label, run.id, judge, plain, by_people(run, means(said)), raters, None, None, *scale)
+    full = presentation.max_score
+    digits = presentation.digits
+    if scores:
+        people = by_people(run, mean_scores(scores))
+        annotators = len(_annotators(scores))
+        return Corrected(label, run.id, judge, plain, people, annotators, full=full, digits=digits)
     bias = cards(run)
     if bias is None:
         raise UserError(
-            f"nothing is known by which the number of {run.id} could be corrected: `weft rate {run.id}` has people rate some of it, "
-            f"`weft judge check` makes a card of what its judge, {judge}, is worth"
+            f"there is nothing to correct the score of {run.id} by: `weft rate {run.id}` collects annotations, "
+            f"`weft judge check` makes the calibration card of its judge, {judge}"
         )
-    card = subtract_bias(*found, bias.value, bias.low, bias.high)
-    return Corrected(label, run.id, judge, plain, None, 0, NullableEstimate(*card), bias, *scale)
+    unbiased = NullableEstimate(*subtract_bias(*headline, bias.value, bias.low, bias.high))
+    return Corrected(label, run.id, judge, plain, card=unbiased, bias=bias, full=full, digits=digits)
 
 
-def by_people(run: Run, truth: Mapping[Place, float]) -> PoweredEstimate:
-    scored = [one for one in run.verdicts if one.value is not None]
+def _annotators(scores: HumanScores) -> set[str]:
+    names: set[str] = set()
+    for by_annotator in scores.values():
+        names.update(by_annotator)
+    return names
+
+
+def by_people(run: Run, human: Mapping[VerdictKey, float]) -> PoweredEstimate:
+    """Estimate the headline score from mean human scores. Raises UserError where a part of it has no annotation."""
+    scored = [verdict for verdict in run.verdicts if verdict.value is not None]
     terms = headline_terms(run.benchmark, scored, run.groups)
-    inside = [one for _, some in terms for one in some]
-    if not any(one.by == "judge" for one in inside):
-        raise UserError(f"{run.id}: no judge stands behind its main number, so there is nothing to correct")
-    unrated = [
-        some
-        for _, some in terms
-        if any(map(_is_judged, some)) and not any(_is_judged(one) and place_of(one) in truth for one in some)
-    ]
-    if unrated:
-        which = ", ".join(sorted({one.metric for one in unrated[0]}))
+    _check_coverage(run.id, terms, human)
+    clusters = {sample: run.benchmark.cluster_of(sample, facts) for sample, facts in run.groups.items()}
+    weights = _item_weights(terms, human, clusters)
+    means = [_build_mean(weight, verdicts, human, clusters, weights) for weight, verdicts in terms]
+    estimate = estimate_powered_sum(means)
+    if estimate is None:
+        raise UserError(f"{run.id}: people annotated nothing that its judge judged")
+    return estimate
+
+
+def _check_coverage(
+    run: str, terms: Sequence[tuple[float, Sequence[Verdict]]], human: Mapping[VerdictKey, float]
+) -> None:
+    has_judged = False
+    uncovered: list[Sequence[Verdict]] = []
+    for _, verdicts in terms:
+        judged = [verdict for verdict in verdicts if verdict.by == "judge"]
+        if judged:
+            has_judged = True
+        if judged and not any(verdict_key(verdict) in human for verdict in judged):
+            uncovered.append(verdicts)
+    if not has_judged:
+        raise UserError(f"{run}: no judge contributes to its headline score, so there is nothing to correct")
+    if uncovered:
+        metrics = ", ".join(sorted({verdict.metric for verdict in uncovered[0]}))
         raise UserError(
-            f"{run.id}: people rated nothing of {len(unrated)} of the {len(terms)} parts of the main number (such as {which}, "
-            f"{len(unrated[0])} verdicts): nothing is known of the judge there; have more rated (`weft rate {run.id}`)"
+            f"{run}: people annotated nothing of {len(uncovered)} of the {len(terms)} parts of the headline score "
+            f"(such as {metrics}, {len(uncovered[0])} verdicts); collect more annotations: `weft rate {run}`"
         )
-    of = {sample: run.benchmark.cluster_of(sample, some) for sample, some in run.groups.items()}
-    counts = _counts(inside, truth, of)
-    found = estimate_powered_sum([_part(weight, some, truth, of, counts) for weight, some in terms])
-    if found is None:
-        raise UserError(f"{run.id}: people rated nothing that its judge judged")
-    return found
 
 
-def _is_judged(verdict: Verdict) -> bool:
-    return verdict.by == "judge"
+def _item_weights(
+    terms: Sequence[tuple[float, Sequence[Verdict]]], human: Mapping[VerdictKey, float], clusters: Mapping[str, str]
+) -> dict[str, float]:
+    """By dialogue, how many judged verdicts an annotated one stands for.
 
-
-def _counts(verdicts: Sequence[Verdict], truth: Mapping[Place, float], of: Mapping[str, str]) -> dict[str, float]:
-    """For how many each rated verdict stands: those who rate as many dialogues as they can rate a greater share of
-    short ones."""
+    Annotators draw from as many dialogues as they can, so a greater share of the short ones is annotated."""
+    judged: dict[VerdictKey, Verdict] = {}
+    for _, verdicts in terms:
+        for verdict in verdicts:
+            if verdict.by == "judge":
+                judged[verdict_key(verdict)] = verdict
     sizes: dict[str, int] = {}
-    rated: dict[str, int] = {}
-    for one in {place_of(one): one for one in verdicts if _is_judged(one)}.values():
-        name = of[one.sample]
-        sizes[name] = sizes.get(name, 0) + 1
-        rated[name] = rated.get(name, 0) + (place_of(one) in truth)
-    return weigh_rated_items(sizes, rated)
+    annotated: dict[str, int] = {}
+    for key, verdict in judged.items():
+        cluster = clusters[verdict.sample]
+        sizes[cluster] = sizes.get(cluster, 0) + 1
+        annotated[cluster] = annotated.get(cluster, 0) + (key in human)
+    return weigh_rated_items(sizes, annotated)
 
 
-def _part(
+def _build_mean(
     weight: float,
     verdicts: Sequence[Verdict],
-    truth: Mapping[Place, float],
-    of: Mapping[str, str],
-    counts: Mapping[str, float],
+    human: Mapping[VerdictKey, float],
+    clusters: Mapping[str, str],
+    item_weights: Mapping[str, float],
 ) -> WeightedMean:
-    judged: dict[str, list[float]] = {}
-    sure: dict[str, list[float]] = {}
+    judge_values: dict[str, list[float]] = {}
+    exact_values: dict[str, list[float]] = {}
     pairs: dict[str, list[tuple[float, float]]] = {}
-    for one in verdicts:
-        value = one.value or 0.0
-        name = of[one.sample]
-        if not _is_judged(one):
-            sure.setdefault(name, []).append(value)
+    for verdict in verdicts:
+        value = verdict.value or 0.0
+        cluster = clusters[verdict.sample]
+        if verdict.by != "judge":
+            exact_values.setdefault(cluster, []).append(value)
             continue
-        judged.setdefault(name, []).append(value)
-        if place_of(one) in truth:
-            pairs.setdefault(name, []).append((value, truth[place_of(one)]))
-    return WeightedMean(weight, judged, pairs, sure, counts)
+        judge_values.setdefault(cluster, []).append(value)
+        key = verdict_key(verdict)
+        if key in human:
+            pairs.setdefault(cluster, []).append((value, human[key]))
+    return WeightedMean(weight, judge_values, pairs, exact_values, item_weights)
 
 
-def tables(some: Sequence[Corrected]) -> list[Table]:
-    """One for those that people rated, one for those that have a card alone."""
-    made = [
-        table([one for one in some if one.people is not None]),
-        _cards([one for one in some if one.card is not None]),
+def tables(scores: Sequence[Corrected]) -> list[Table]:
+    """One table for the runs that people annotated, one for those that have only a card; none that is empty."""
+    by_annotation = [score for score in scores if score.people is not None]
+    by_card = [score for score in scores if score.card is not None]
+    built: list[Table] = []
+    if by_annotation:
+        built.append(table(by_annotation))
+    if by_card:
+        built.append(_card_table(by_card))
+    return built
+
+
+def table(scores: Sequence[Corrected]) -> Table:
+    """The plain score, the score corrected by people, and the score by people alone."""
+    if not any(score.people is not None for score in scores):
+        return _card_table(scores)
+    rows: list[Row] = []
+    for score in scores:
+        if score.people is not None:
+            rows += _people_rows(score, score.people, _prefix(score, scores))
+    columns = (HEADLINE, "verdicts judged", "verdicts annotated", "annotators", "dialogues", "lambda")
+    return Table("Headline score, corrected", columns, tuple(rows), NOTE, _max_digits(scores), "mixed")
+
+
+def _people_rows(score: Corrected, people: PoweredEstimate, prefix: str) -> list[Row]:
+    annotated = {
+        "verdicts annotated": build_count_cell(people.n),
+        "annotators": build_count_cell(score.annotators),
+        "dialogues": build_count_cell(people.clusters),
+    }
+    judged = {"verdicts judged": build_count_cell(people.total)}
+    powered = NullableEstimate(people.value, people.low, people.high)
+    weighted = {**annotated, "lambda": Cell(round(people.weight, 4), digits=2)}
+    return [
+        _row(score, f"{prefix}plain, judged by {score.judge}", score.plain, people.n, judged),
+        _row(score, f"{prefix}corrected by people", powered, people.n, weighted),
+        _row(score, f"{prefix}by people alone", people.people_only, people.n, annotated),
     ]
-    return [one for one in made if one.rows]
 
 
-def table(some: Sequence[Corrected]) -> Table:
-    """Plain, corrected by people, and by people alone."""
-    if not any(one.people is not None for one in some):
-        return _cards(some)
+def _row(score: Corrected, label: str, estimate: NullableEstimate, n: int, cells: Mapping[str, Cell]) -> Row:
+    headline = build_measure_cell(estimate, n, full=score.full, digits=score.digits)
+    return Row(label, {HEADLINE: headline, **cells}, run=score.run, judge=score.judge)
+
+
+def _prefix(score: Corrected, scores: Sequence[Corrected]) -> str:
+    """The name of the run, where the table has several."""
+    if len(scores) == 1:
+        return ""
+    return f"{score.name}: "
+
+
+def _max_digits(scores: Sequence[Corrected]) -> int:
+    return max((score.digits for score in scores), default=3)
+
+
+def _card_table(scores: Sequence[Corrected]) -> Table:
     rows: list[Row] = []
-    for one in some:
-        found = one.people
-        if found is None:
+    sources: list[str] = []
+    for score in scores:
+        if score.card is None or score.bias is None:
             continue
-        best = NullableEstimate(found.value, found.low, found.high)
-        rated = {
-            "verdicts rated": build_count_cell(found.n),
-            "raters": build_count_cell(one.raters),
-            "dialogues": build_count_cell(found.clusters),
-        }
-        ways: dict[str, tuple[NullableEstimate, dict[str, Cell]]] = {
-            f"plain, judged by {one.judge}": (one.plain, {"verdicts judged": build_count_cell(found.total)}),
-            "corrected by people": (best, {**rated, "lambda": Cell(round(found.weight, 4), digits=2)}),
-            "by people alone": (found.people_only, rated),
-        }
-        for way, (value, more) in ways.items():
-            cells = {"main number": build_measure_cell(value, found.n, full=one.full, digits=one.digits), **more}
-            rows.append(Row(way if len(some) == 1 else f"{one.name}: {way}", cells, run=one.run, judge=one.judge))
-    columns = ("main number", "verdicts judged", "verdicts rated", "raters", "dialogues", "lambda")
+        bias = NullableEstimate(score.bias.value, score.bias.low, score.bias.high)
+        bias_cell = build_measure_cell(bias, 0, full=score.full, digits=score.digits)
+        prefix = _prefix(score, scores)
+        rows.append(_row(score, f"{prefix}plain, judged by {score.judge}", score.plain, 0, {}))
+        rows.append(_row(score, f"{prefix}minus the bias on its card", score.card, 0, {"bias": bias_cell}))
+        if score.bias.source not in sources:
+            sources.append(score.bias.source)
     return Table(
-        "Main number, corrected", columns, tuple(rows), NOTE, max((one.digits for one in some), default=3), "mixed"
-    )
-
-
-def _cards(some: Sequence[Corrected]) -> Table:
-    rows: list[Row] = []
-    for one in some:
-        if one.card is None or one.bias is None:
-            continue
-        full = one.full
-        digits = one.digits
-        if len(some) == 1:
-            before = ""
-        else:
-            before = f"{one.name}: "
-        plain, less = (build_measure_cell(each, 0, full=full, digits=digits) for each in (one.plain, one.card))
-        bias = build_measure_cell(
-            NullableEstimate(one.bias.value, one.bias.low, one.bias.high), 0, full=full, digits=digits
-        )
-        rows.append(Row(f"{before}plain, judged by {one.judge}", {"main number": plain}, run=one.run, judge=one.judge))
-        rows.append(
-            Row(f"{before}less the bias on its card", {"main number": less, "bias": bias}, run=one.run, judge=one.judge)
-        )
-    told = "; ".join(dict.fromkeys(one.bias.told for one in some if one.bias is not None))
-    digits = max((one.digits for one in some), default=3)
-    return Table(
-        "Main number, less the bias on the judge's card",
-        ("main number", "bias"),
+        "Headline score, minus the bias on the judge's calibration card",
+        (HEADLINE, "bias"),
         tuple(rows),
-        CARD_NOTE.format(told=told),
-        digits,
+        CARD_NOTE.format(source="; ".join(sources)),
+        _max_digits(scores),
         "mixed",
     )

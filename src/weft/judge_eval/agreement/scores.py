@@ -1,6 +1,8 @@
-"""A file of ratings: one line each, with the columns `sample`, `turn` (from 1), `metric`, `rater`, and `value` (a share
-of full marks, 0 to 1) or `score` (on the question's own scale). Whatever does not fit the run is an error with its
-line: no rating is dropped unseen."""
+"""A CSV file of human scores, and scales inferred from scores.
+
+Each line of the file has the columns `sample`, `turn` (from 1), `metric`, `annotator`, and either `value` (a share of
+full marks, 0 to 1) or `score` (on the question's own scale). A line that does not fit the run is an error that names
+the line; no annotation is dropped silently."""
 
 import csv
 import io
@@ -11,114 +13,138 @@ from weft.errors import UserError
 from weft.types import Verdict
 from weft.untrusted import read_text_file
 
-Place = tuple[str, int, str]  # sample, turn (from 0), metric
-Said = dict[Place, dict[str, float]]  # what each rater says, as a share of full marks
-NEEDED = ("sample", "turn", "metric", "rater")
-CLOSE = 1e-6
+VerdictKey = tuple[str, int, str]  # sample, turn (from 0), metric
+HumanScores = dict[VerdictKey, dict[str, float]]  # by verdict and annotator, the share of full marks
+Scale = tuple[float, float]  # lowest and highest score
+REQUIRED_COLUMNS = ("sample", "turn", "metric", "annotator")
+TOLERANCE = 1e-6
 
 
-def read_ratings(path: Path, verdicts: Sequence[Verdict]) -> Said:
-    known = {(one.sample, one.turn, one.metric) for one in verdicts}
-    scales = scales_of(verdicts)
-    rows = csv.reader(io.StringIO(read_text_file(path), newline=""), strict=True)
-    made: Said = {}
+def read_human_scores(path: Path, verdicts: Sequence[Verdict]) -> HumanScores:
+    """Read a file of human scores about a run with these verdicts. Raises UserError with the line that is wrong."""
+    keys = {(verdict.sample, verdict.turn, verdict.metric) for verdict in verdicts}
+    scales = infer_scales(verdicts)
+    reader = csv.reader(io.StringIO(read_text_file(path), newline=""), strict=True)
+    scores: HumanScores = {}
     try:
-        head = [name.strip().lower() for name in next(rows, list[str]())]
-        missing = [name for name in NEEDED if name not in head]
-        if missing or not {"value", "score"} & set(head):
-            if missing:
-                lacks = missing[0]
-            else:
-                lacks = "value or score"
-            raise UserError(
-                f"{path}: line 1: there is no column {lacks}; give sample,turn,metric,rater,value (or score)"
-            )
-        for row in rows:
+        header = _read_header(next(reader, list[str]()), path)
+        for row in reader:
             if not any(cell.strip() for cell in row):
                 continue
-            told = f"{path}: line {rows.line_num}"
-            if len(row) != len(head):
-                raise UserError(f"{told}: it has {len(row)} columns, the first line {len(head)}")
-            facts = {name: cell.strip() for name, cell in zip(head, row, strict=True)}
-            place = _place(facts, known, told)
-            rater = facts["rater"]
-            if not rater:
-                raise UserError(f"{told}: it names no rater")
-            by_rater = made.setdefault(place, {})
-            if rater in by_rater:
-                raise UserError(
-                    f"{told}: {rater} has rated {place[2]} of sample {place[0]}, turn {place[1] + 1}, in an earlier line"
-                )
-            by_rater[rater] = _share(facts, scales, told)
+            where = f"{path}: line {reader.line_num}"
+            if len(row) != len(header):
+                raise UserError(f"{where}: it has {len(row)} columns, the first line {len(header)}")
+            cells = {name: cell.strip() for name, cell in zip(header, row, strict=True)}
+            _add_score(scores, cells, keys, scales, where)
     except csv.Error as error:
-        raise UserError(f"{path}: line {rows.line_num}: no CSV: {error}") from None
-    if not made:
-        raise UserError(f"{path} has no rating")
-    return made
+        raise UserError(f"{path}: line {reader.line_num}: invalid CSV: {error}") from None
+    if not scores:
+        raise UserError(f"{path} has no annotations")
+    return scores
 
 
-def _place(facts: Mapping[str, str], known: set[Place], told: str) -> Place:
-    turn = facts["turn"]
-    sample = facts["sample"]
-    metric = facts["metric"]
+def _read_header(row: Sequence[str], path: Path) -> list[str]:
+    header = [name.strip().lower() for name in row]
+    missing = [name for name in REQUIRED_COLUMNS if name not in header]
+    if "value" not in header and "score" not in header:
+        missing.append("value or score")
+    if missing:
+        raise UserError(
+            f"{path}: line 1: there is no column {missing[0]}; give sample,turn,metric,annotator,value (or score)"
+        )
+    return header
+
+
+def _add_score(
+    scores: HumanScores,
+    cells: Mapping[str, str],
+    keys: set[VerdictKey],
+    scales: Mapping[str, Scale | None],
+    where: str,
+) -> None:
+    key = _read_key(cells, keys, where)
+    annotator = cells["annotator"]
+    if not annotator:
+        raise UserError(f"{where}: it names no annotator")
+    by_annotator = scores.setdefault(key, {})
+    if annotator in by_annotator:
+        sample, turn, metric = key
+        raise UserError(
+            f"{where}: {annotator} has annotated {metric} of sample {sample}, turn {turn + 1}, in an earlier line"
+        )
+    by_annotator[annotator] = _read_share(cells, scales, where)
+
+
+def _read_key(cells: Mapping[str, str], keys: set[VerdictKey], where: str) -> VerdictKey:
+    turn = cells["turn"]
+    sample = cells["sample"]
+    metric = cells["metric"]
     if not (turn.isascii() and turn.isdecimal()) or len(turn) > 9 or not int(turn):
-        raise UserError(f"{told}: turn {turn!r} is no number from 1 up")
-    place = (sample, int(turn) - 1, metric)
-    if place in known:
-        return place
-    if not any(one[0] == sample for one in known):
-        raise UserError(f"{told}: the run has no sample {sample!r}")
-    metrics = sorted({one[2] for one in known if one[:2] == place[:2]})
+        raise UserError(f"{where}: turn {turn!r} is not a number from 1 up")
+    key = (sample, int(turn) - 1, metric)
+    if key in keys:
+        return key
+    if not any(known[0] == sample for known in keys):
+        raise UserError(f"{where}: the run has no sample {sample!r}")
+    metrics = sorted({known[2] for known in keys if known[:2] == key[:2]})
     if metrics:
-        there = f"it has {', '.join(metrics)}"
+        hint = f"it has {', '.join(metrics)}"
     else:
-        there = "the run has no verdict about that turn"
-    raise UserError(f"{told}: sample {sample!r}, turn {turn}: no metric {metric!r}; {there}")
+        hint = "the run has no verdict about that turn"
+    raise UserError(f"{where}: sample {sample!r}, turn {turn}: no metric {metric!r}; {hint}")
 
 
-def _share(facts: Mapping[str, str], scales: Mapping[str, tuple[float, float] | None], told: str) -> float:
-    value = facts.get("value", "")
-    score = facts.get("score", "")
-    metric = facts["metric"]
-    if bool(value) == bool(score):
-        raise UserError(f"{told}: give a value or a score" + (", not both" if value else ""))
+def _read_share(cells: Mapping[str, str], scales: Mapping[str, Scale | None], where: str) -> float:
+    value = cells.get("value", "")
+    score = cells.get("score", "")
+    metric = cells["metric"]
+    if value and score:
+        raise UserError(f"{where}: give a value or a score, not both")
+    if not value and not score:
+        raise UserError(f"{where}: give a value or a score")
     try:
         number = float(value or score)
     except ValueError:
-        raise UserError(f"{told}: {value or score!r} is no number") from None
+        raise UserError(f"{where}: {value or score!r} is not a number") from None
     if value:
         if not 0 <= number <= 1:
-            raise UserError(f"{told}: value {value} is no share of full marks, from 0 to 1; give it as a score?")
+            raise UserError(f"{where}: value {value} is not a share of full marks, from 0 to 1; did you mean a score?")
         return number
     scale = scales.get(metric)
     if scale is None:
         raise UserError(
-            f"{told}: the run does not say on what scale {metric} is scored; give value, a share from 0 to 1"
+            f"{where}: the scale of {metric} cannot be inferred from this run; give value, a share from 0 to 1"
         )
     low, high = scale
-    if not low - CLOSE <= number <= high + CLOSE:
-        raise UserError(f"{told}: score {score} is not on the scale of {metric}, from {low:g} to {high:g}")
+    if not low - TOLERANCE <= number <= high + TOLERANCE:
+        raise UserError(f"{where}: score {score} is not on the scale of {metric}, from {low:g} to {high:g}")
     return min(1.0, max(0.0, (number - low) / (high - low)))
 
 
-def scales_of(verdicts: Iterable[Verdict]) -> dict[str, tuple[float, float] | None]:
-    """By metric, the lowest and the highest score, from what scores came to; None where that cannot be told."""
+def infer_scales(verdicts: Iterable[Verdict]) -> dict[str, Scale | None]:
+    """By metric, the lowest and the highest score, inferred from scores and their shares; None where that is not
+    possible."""
     points: dict[str, set[tuple[float, float]]] = {}
-    for one in verdicts:
-        for each in one.merged_from or (one,):
-            some = points.setdefault(one.metric, set())
-            if each.score is not None and each.value is not None:
-                some.add((each.score, each.value))
-    return {metric: scale_of(some) for metric, some in points.items()}
+    for verdict in verdicts:
+        metric_points = points.setdefault(verdict.metric, set())
+        for source in verdict.merged_from or (verdict,):
+            if source.score is not None and source.value is not None:
+                metric_points.add((source.score, source.value))
+    return {metric: infer_scale(metric_points) for metric, metric_points in points.items()}
 
 
-def scale_of(points: Iterable[tuple[float, float]]) -> tuple[float, float] | None:
-    """From scores and their shares: where the share is 0 and where it is 1, if all lie on one rising line."""
-    some = sorted(set(points))
-    if len(some) < 2 or some[-1][0] == some[0][0]:
+def infer_scale(points: Iterable[tuple[float, float]]) -> Scale | None:
+    """From pairs of score and share: the scores at which the share is 0 and 1. None unless all lie on one rising
+    line."""
+    ordered = sorted(set(points))
+    if len(ordered) < 2 or ordered[-1][0] == ordered[0][0]:
         return None
-    (first, a), (last, b) = some[0], some[-1]
-    slope = (b - a) / (last - first)
-    if slope <= 0 or any(abs(a + slope * (score - first) - share) > CLOSE for score, share in some):
+    first_score, first_share = ordered[0]
+    last_score, last_share = ordered[-1]
+    slope = (last_share - first_share) / (last_score - first_score)
+    if slope <= 0:
         return None
-    return round(first - a / slope, 9), round(first + (1 - a) / slope, 9)
+    for score, share in ordered:
+        if abs(first_share + slope * (score - first_score) - share) > TOLERANCE:
+            return None
+    return round(first_score - first_share / slope, 9), round(first_score + (1 - first_share) / slope, 9)

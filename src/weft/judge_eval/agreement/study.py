@@ -1,4 +1,4 @@
-"""All that is to be said of how far a run's judge agrees with people, with another judge, or with a file of ratings."""
+"""Everything that `weft agree` shows for one run: its judge against people, another judge, or a file of scores."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +11,17 @@ from weft.arena.tables import build_agreement_table
 from weft.benchmarks.paired_verdicts import PairedVerdicts
 from weft.errors import UserError, wrap_error
 from weft.judge_eval.agreement import people, tables
-from weft.judge_eval.agreement.pairs import against, beside, is_of_same, means, said_by, same_kind, same_replies
-from weft.judge_eval.agreement.scores import Said, read_ratings
+from weft.judge_eval.agreement.pairs import (
+    TurnKey,
+    check_comparable,
+    collect_scores,
+    find_same_replies,
+    is_same_model_and_data,
+    mean_scores,
+    pair_with_run,
+    pair_with_scores,
+)
+from weft.judge_eval.agreement.scores import HumanScores, read_human_scores
 from weft.results.run import Run
 from weft.stats.battles import Battle, winner_from_lean
 from weft.stats.repeats import build_repeats_tables
@@ -22,139 +31,155 @@ from weft.workspace import open_annotations, open_journal
 
 
 class AgreementStudy(Struct, frozen=True):
-    run: str
+    """The result of one comparison."""
+
+    run: str  # the run's id
     judge: str
-    other: str
+    other: str  # another judge's name, or "people"
     tables: tuple[Table, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out, and why
 
 
 class RunAnnotations(Struct, frozen=True):
-    """What people said of a run's replies, and in which studies; `notes` tell of ratings that were given to another
-    run's."""
+    """The annotations of a run's replies and the studies that they belong to."""
 
-    ratings: list[Annotation]
+    annotations: list[Annotation]
     studies: list[Study]
-    notes: list[str] = []
+    notes: list[str] = []  # which annotations were made for the same replies of another run
 
     @property
-    def said(self) -> Said:
-        return said_by(self.ratings)
+    def said(self) -> HumanScores:
+        return collect_scores(self.annotations)
 
 
 def annotations_of(run: Run, home: Path) -> RunAnnotations:
-    """Those of the run in its journal, and those of the very same replies in other runs: of a run that was judged again
-    people have rated the first."""
+    """Find the annotations of a run, and those of other runs with identical replies.
+
+    When a run is judged again, people have annotated the first run: its annotations count for both."""
     journal = open_journal(home)
-    ratings = open_annotations(home)
-    found = ratings.find(run.id)
-    studies = ratings.studies(run.id)
-    notes = list[str]()
+    store = open_annotations(home)
+    annotations = store.find(run.id)
+    studies = store.studies(run.id)
+    notes: list[str] = []
     try:
         for record in journal.runs():
-            some = (
-                ratings.find(record.id)
-                if record.id != run.id and is_of_same(record.manifest, run.record.manifest)
-                else []
-            )
-            if some:
-                same = same_replies(run.turns, journal.turns(record.id))
-                kept = [one if one.is_attention_check else _within(one, same) for one in some]
-                kept = [one for one in kept if one.verdicts]
-                found, studies = found + kept, studies + ratings.studies(record.id)
-                count = sum(not one.is_attention_check for one in kept)
-                notes += [f"{count} ratings were given in {record.id}, to the same replies"] if count else []
+            if record.id == run.id or not is_same_model_and_data(record.manifest, run.record.manifest):
+                continue
+            candidates = store.find(record.id)
+            if not candidates:
+                continue
+            same = find_same_replies(run.turns, journal.turns(record.id))
+            shared = _restrict(candidates, same)
+            annotations += shared
+            studies += store.studies(record.id)
+            count = sum(not annotation.is_attention_check for annotation in shared)
+            if count:
+                notes.append(f"{count} annotations were made in {record.id}, of the same replies")
     finally:
         journal.close()
-        ratings.close()
-    return RunAnnotations(found, studies, notes)
+        store.close()
+    return RunAnnotations(annotations, studies, notes)
 
 
-def _within(rating: Annotation, places: set[tuple[str, int]]) -> Annotation:
-    return replace(rating, verdicts=tuple(one for one in rating.verdicts if (one.sample, one.turn) in places))
+def _restrict(annotations: list[Annotation], turns: set[TurnKey]) -> list[Annotation]:
+    """Keep the verdicts about these turns, and attention checks as they are."""
+    restricted: list[Annotation] = []
+    for annotation in annotations:
+        verdicts = annotation.verdicts
+        if not annotation.is_attention_check:
+            verdicts = tuple(verdict for verdict in verdicts if (verdict.sample, verdict.turn) in turns)
+        if verdicts:
+            restricted.append(replace(annotation, verdicts=verdicts))
+    return restricted
 
 
 def compare_with_people(run: Run, home: Path, by: str = "") -> AgreementStudy:
-    rated = annotations_of(run, home)
-    said = rated.said
-    if not said:
+    """Compare a run's judge with the annotations in the journal. Raises UserError where there are none."""
+    annotations = annotations_of(run, home)
+    scores = annotations.said
+    if not scores:
         raise UserError(
-            f"nobody has rated {run.id} yet: `weft rate {run.id}` asks people; or give --with FILE.csv with ratings, or --with RUN with "
-            "another judge's run"
+            f"nobody has annotated {run.id} yet: `weft rate {run.id}` collects annotations; or give --with FILE.csv "
+            "with human scores, or --with RUN with another judge's run"
         )
-    return _people(run, said, rated, by)
+    return _compare_with_scores(run, scores, annotations, by)
 
 
 def compare_with_file(run: Run, path: Path, by: str = "") -> AgreementStudy:
-    return _people(run, read_ratings(path, run.verdicts), RunAnnotations([], []), by)
+    """Compare a run's judge with a file of human scores."""
+    return _compare_with_scores(run, read_human_scores(path, run.verdicts), RunAnnotations([], []), by)
 
 
 def compare_with_run(run: Run, other: Run, by: str = "") -> AgreementStudy:
-    """Two judges of the same replies; of two runs of battles, as OpenING counts it."""
+    """Compare two judges of the same replies; two runs of battles are compared as OpenING does."""
     if isinstance(run.benchmark, Arena) and isinstance(other.benchmark, Arena):
-        same_kind(run, other)
-        theirs = decided_battles(other.results())
-        return _battles(run, other.record.manifest.judge.name, theirs)
-    found, notes = against(run, other)
-    if found.judge == found.other:
-        notes = [f"both runs have the judge {found.judge}", *notes]
-    return _found(run, found, notes, by)
+        check_comparable(run, other)
+        return _compare_battles(run, other.record.manifest.judge.name, decided_battles(other.results()))
+    paired, notes = pair_with_run(run, other)
+    if paired.judge == paired.other:
+        notes = [f"both runs have the judge {paired.judge}", *notes]
+    return _build_study(run, paired, notes, by)
 
 
-def _people(run: Run, said: Said, rated: RunAnnotations, by: str) -> AgreementStudy:
+def _compare_with_scores(run: Run, scores: HumanScores, annotations: RunAnnotations, by: str) -> AgreementStudy:
     if isinstance(run.benchmark, Arena):
-        groups = run.groups
-        theirs = [
-            Battle(
-                groups[place[0]]["item"],
-                groups[place[0]]["first"],
-                groups[place[0]]["second"],
-                winner_from_lean(2 * value - 1),
-            )
-            for place, value in means(said).items()
-            if place[0] in groups
-        ]
-        return _battles(run, "people", theirs)
-    found, notes = beside(run, means(said))
-    if not found.pairs:
-        raise UserError(
-            f"people rated nothing of {run.id} that its judge judged: {'; '.join(notes) or 'there is nothing in common'}"
-        )
-    return _found(run, found, [*rated.notes, *notes], by, tuple(_among(run, found, said, rated)))
+        return _compare_battles(run, "people", _battles_from_scores(run, scores))
+    paired, notes = pair_with_scores(run, mean_scores(scores))
+    if not paired.pairs:
+        reason = "; ".join(notes) or "there is nothing in common"
+        raise UserError(f"people annotated nothing of {run.id} that its judge judged: {reason}")
+    among_people = tuple(_build_people_tables(run, paired, scores, annotations))
+    return _build_study(run, paired, [*annotations.notes, *notes], by, among_people)
 
 
-def _among(run: Run, found: PairedVerdicts, said: Said, rated: RunAnnotations) -> Iterator[Table]:
-    metrics = [metric for metric in run.benchmark.metrics if any(place[2] == metric for place in said)]
-    metrics += sorted({place[2] for place in said} - set(metrics))
-    yield from people.among(said, found.clusters, metrics, people.steps_of(rated.ratings, said))
-    yield from people.each(said, found.clusters, run.benchmark, people.attention(rated.ratings, rated.studies))
+def _battles_from_scores(run: Run, scores: HumanScores) -> list[Battle]:
+    battles: list[Battle] = []
+    for (sample, _, _), value in mean_scores(scores).items():
+        facts = run.groups.get(sample)
+        if facts is not None:
+            battles.append(Battle(facts["item"], facts["first"], facts["second"], winner_from_lean(2 * value - 1)))
+    return battles
 
 
-def _found(run: Run, found: PairedVerdicts, notes: list[str], by: str, more: tuple[Table, ...] = ()) -> AgreementStudy:
+def _build_people_tables(
+    run: Run, paired: PairedVerdicts, scores: HumanScores, annotations: RunAnnotations
+) -> Iterator[Table]:
+    annotated = {metric for _, _, metric in scores}
+    metrics = [metric for metric in run.benchmark.metrics if metric in annotated]
+    metrics += sorted(annotated - set(metrics))
+    steps = people.find_scale_steps(annotations.annotations, scores)
+    yield from people.build_people_tables(scores, paired.clusters, metrics, steps)
+    checks = people.count_attention_checks(annotations.annotations, annotations.studies)
+    yield from people.build_annotator_tables(scores, paired.clusters, run.benchmark, checks)
+
+
+def _build_study(
+    run: Run, paired: PairedVerdicts, notes: list[str], by: str, among_people: tuple[Table, ...] = ()
+) -> AgreementStudy:
+    benchmark = run.benchmark
     try:
-        printed = tuple(run.benchmark.presentation.agreement_tables(found))
+        paper_tables = tuple(benchmark.presentation.agreement_tables(paired))
     except Exception as error:
-        raise wrap_error(f"benchmark {run.benchmark.name}: its agreement_tables", error) from error
-    groups = list(tables.by_group(found, run.benchmark, by))
-    made = [tables.by_metric(found, run.benchmark), *tables.curve(found, run.benchmark), *more, *printed, *groups]
+        raise wrap_error(f"benchmark {benchmark.name}: its agreement_tables", error) from error
+    built = [
+        tables.build_metric_table(paired, benchmark),
+        *tables.build_reliability_tables(paired, benchmark),
+        *among_people,
+        *paper_tables,
+        *tables.build_group_tables(paired, benchmark, by),
+    ]
     if run.record.manifest.judge_repeats > 1:
-        made += build_repeats_tables(
-            {run.name: run.verdicts},
-            run.benchmark.metrics,
-            run.benchmark.presentation.max_score,
-            run.benchmark.presentation.digits,
+        presentation = benchmark.presentation
+        built += build_repeats_tables(
+            {run.name: run.verdicts}, benchmark.metrics, presentation.max_score, presentation.digits
         )
-    return AgreementStudy(run.id, found.judge, found.other, tuple(made), tuple(notes))
+    return AgreementStudy(run.id, paired.judge, paired.other, tuple(built), tuple(notes))
 
 
-def _battles(run: Run, other: str, theirs: list[Battle]) -> AgreementStudy:
-    finished = run.results()
-    table = build_agreement_table(
-        {finished.judge: decided_battles(finished)},
-        theirs,
-        (),
-        f"Agreement between {finished.judge} and {other}, battle by battle",
-    )
+def _compare_battles(run: Run, other: str, battles: list[Battle]) -> AgreementStudy:
+    results = run.results()
+    title = f"Agreement between {results.judge} and {other}, battle by battle"
+    table = build_agreement_table({results.judge: decided_battles(results)}, battles, (), title)
     if not table.rows or not table.rows[0].cells["FDT"].scored:
         raise UserError(f"{run.id} has no battle in common with what it is to be compared with")
-    return AgreementStudy(run.id, finished.judge, other, (table,))
+    return AgreementStudy(run.id, results.judge, other, (table,))

@@ -1,6 +1,8 @@
-"""Tables of agreement. Pure: pairs in, tables out. Means, errors and bias are on the scale of the benchmark's paper."""
+"""Tables of agreement between a judge and others. Pure: pairs in, tables out.
 
-from collections.abc import Callable, Iterator
+Means, errors and bias are on the scale of the benchmark's paper."""
+
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -13,127 +15,152 @@ from weft.benchmarks.paired_verdicts import (
     build_measure_cell,
 )
 from weft.errors import UserError
-from weft.stats.agreement import NullableEstimate, reliability_curve
+from weft.stats.agreement import NullableEstimate, ReliabilityBin, reliability_curve
 from weft.types import Cell, Row, Table, Verdict
 
 ALL = "all metrics"
 TURN = "turn"
 NONE = "none"
 BINS = 5
+TOLERANCE = 1e-9
 NOTE = (
-    "n: verdicts; judge and OTHER: their means; MAE: mean absolute difference, verdict by verdict; bias: judge minus OTHER. "
-    f"95% intervals resample dialogues. A dash: undefined, as where all values are the same, or fewer than {MIN_VERDICTS} verdicts. "
-    "No interval: drawing again changes nothing."
+    "n: verdicts; judge and OTHER: their means; MAE: mean absolute difference, verdict by verdict; bias: judge minus "
+    "OTHER. 95% intervals resample dialogues. A dash: undefined, as where all values are the same, or fewer than "
+    f"{MIN_VERDICTS} verdicts. No interval: resampling changes nothing."
 )
+VerdictFilter = Callable[[Verdict], bool]
 
 
-def columns(found: PairedVerdicts) -> tuple[str, ...]:
-    return ("n", "dialogues", "judge", named(found), "Pearson", "Spearman", "Kendall", "MAE", "bias")
+def build_metric_table(paired: PairedVerdicts, benchmark: Benchmark) -> Table:
+    """Agreement on all metrics together, where there are several, and on each."""
+    metrics = _metrics(paired, benchmark)
+    filters: dict[str, VerdictFilter] = {}
+    if len(metrics) > 1:
+        filters[ALL] = lambda _: True
+    for metric in metrics:
+        filters[metric] = _metric_filter(metric)
+    return _build_table(paired, benchmark, f"Agreement between {paired.judge} and {paired.other}, by metric", filters)
 
 
-def named(found: PairedVerdicts) -> str:
-    """What the others are called in a column."""
-    if found.other == "people":
+def _metric_filter(metric: str) -> VerdictFilter:
+    return lambda verdict: verdict.metric == metric
+
+
+def build_group_tables(paired: PairedVerdicts, benchmark: Benchmark, by: str = "") -> Iterator[Table]:
+    """Yield one table by metric and group of an axis: `by`, or the benchmark's first axis."""
+    axis = by or next(iter(benchmark.axes), NONE)
+    choices = (*benchmark.axes, TURN, NONE)
+    if axis not in choices:
+        raise UserError(f"--by {axis}: {benchmark.name} has {', '.join(choices)}")
+    if axis == NONE:
+        return
+    filters: dict[str, VerdictFilter] = {}
+    groups = _groups(paired, axis)
+    for metric in _metrics(paired, benchmark):
+        for group in groups:
+            keep = _group_filter(paired, axis, metric, group)
+            if group and any(keep(verdict) for verdict, _ in paired.pairs):
+                filters[f"{metric}, {group}"] = keep
+    if filters:
+        yield replace(_build_table(paired, benchmark, f"By metric and {axis}", filters), note="")
+
+
+def _group_of(paired: PairedVerdicts, axis: str, verdict: Verdict) -> str:
+    if axis == TURN:
+        return f"turn {verdict.turn + 1}"
+    return paired.groups.get(verdict.sample, {}).get(axis, "")
+
+
+def _groups(paired: PairedVerdicts, axis: str) -> list[str]:
+    """The groups of an axis in alphabetical order, turns by number."""
+    groups = sorted({_group_of(paired, axis, verdict) for verdict, _ in paired.pairs})
+    if axis == TURN:
+        groups.sort(key=lambda group: int(group.split()[1]))
+    return groups
+
+
+def _group_filter(paired: PairedVerdicts, axis: str, metric: str, group: str) -> VerdictFilter:
+    return lambda verdict: verdict.metric == metric and _group_of(paired, axis, verdict) == group
+
+
+def _metrics(paired: PairedVerdicts, benchmark: Benchmark) -> list[str]:
+    """The metrics that were compared: the benchmark's in its order, then the others."""
+    compared = {verdict.metric for verdict, _ in paired.pairs}
+    ordered = [metric for metric in benchmark.metrics if metric in compared]
+    return ordered + sorted(compared - set(ordered))
+
+
+def _build_table(
+    paired: PairedVerdicts, benchmark: Benchmark, title: str, filters: Mapping[str, VerdictFilter]
+) -> Table:
+    other = _other_column(paired)
+    columns = ("n", "dialogues", "judge", other, "Pearson", "Spearman", "Kendall", "MAE", "bias")
+    rows: list[Row] = []
+    for label, keep in filters.items():
+        cells = _build_cells(paired, keep, benchmark)
+        rows.append(Row(label, cells, kind="part", run=paired.run, judge=paired.judge))
+    return Table(title, columns, tuple(rows), NOTE.replace("OTHER", other), benchmark.presentation.digits, "mixed")
+
+
+def _other_column(paired: PairedVerdicts) -> str:
+    """The column of those whom the judge is compared with."""
+    if paired.other == "people":
         return "people"
     return "other judge"
 
 
-def cells(found: PairedVerdicts, keep: Callable[[Verdict], bool], benchmark: Benchmark) -> dict[str, Cell]:
-    """How far they agree on some of it."""
-    one = found.measure(keep)
-    behind = found.verdicts(keep)
+def _build_cells(paired: PairedVerdicts, keep: VerdictFilter, benchmark: Benchmark) -> dict[str, Cell]:
+    """Measures of agreement on the verdicts that `keep` accepts."""
+    agreement = paired.measure(keep)
+    verdicts = paired.verdicts(keep)
+    n = agreement.n
 
-    def points(value: NullableEstimate) -> Cell:
-        return build_measure_cell(
-            value, one.n, behind, full=benchmark.presentation.max_score, digits=benchmark.presentation.digits
-        )
+    def measure(estimate: NullableEstimate) -> Cell:
+        presentation = benchmark.presentation
+        return build_measure_cell(estimate, n, verdicts, full=presentation.max_score, digits=presentation.digits)
 
     return {
-        "n": build_count_cell(one.n, behind),
-        "dialogues": build_count_cell(one.clusters, behind),
-        "judge": points(one.judge),
-        named(found): points(one.reference),
-        "Pearson": build_correlation_cell(one.pearson, one.n, behind),
-        "Spearman": build_correlation_cell(one.spearman, one.n, behind),
-        "Kendall": build_correlation_cell(one.kendall, one.n, behind),
-        "MAE": points(one.mae),
-        "bias": points(one.bias),
+        "n": build_count_cell(n, verdicts),
+        "dialogues": build_count_cell(agreement.clusters, verdicts),
+        "judge": measure(agreement.judge),
+        _other_column(paired): measure(agreement.reference),
+        "Pearson": build_correlation_cell(agreement.pearson, n, verdicts),
+        "Spearman": build_correlation_cell(agreement.spearman, n, verdicts),
+        "Kendall": build_correlation_cell(agreement.kendall, n, verdicts),
+        "MAE": measure(agreement.mae),
+        "bias": measure(agreement.bias),
     }
 
 
-def by_metric(found: PairedVerdicts, benchmark: Benchmark) -> Table:
-    metrics = _metrics(found, benchmark)
-    if len(metrics) > 1:
-        wanted: dict[str, Callable[[Verdict], bool]] = {ALL: lambda _: True}
-    else:
-        wanted = {}
-    wanted |= {metric: lambda one, m=metric: one.metric == m for metric in metrics}
-    return _table(found, benchmark, f"Agreement between {found.judge} and {found.other}, by metric", wanted)
-
-
-def by_group(found: PairedVerdicts, benchmark: Benchmark, by: str = "") -> Iterator[Table]:
-    """One table, by metric and group of an axis: the one that is named, or the benchmark's first."""
-    axis = by or (benchmark.axes[0] if benchmark.axes else NONE)
-    if axis not in (*benchmark.axes, TURN, NONE):
-        raise UserError(f"--by {axis}: {benchmark.name} has {', '.join((*benchmark.axes, TURN, NONE))}")
-    if axis == NONE:
+def build_reliability_tables(paired: PairedVerdicts, benchmark: Benchmark) -> Iterator[Table]:
+    """Yield one table of the judge's mean score by bins of the others' score, where there are two bins or more."""
+    points = reliability_curve(paired.group_by_cluster(), BINS)
+    rows = [_reliability_row(paired, benchmark, point) for point in points]
+    if len(rows) < 2:
         return
-
-    def group(one: Verdict) -> str:
-        if axis == TURN:
-            return f"turn {one.turn + 1}"
-        return found.groups.get(one.sample, {}).get(axis, "")
-
-    there = list(dict.fromkeys(sorted(group(one) for one, _ in found.pairs)))
-    if axis == TURN:
-        there.sort(key=lambda name: int(name.split()[1]))
-    wanted: dict[str, Callable[[Verdict], bool]] = {}
-    for metric in _metrics(found, benchmark):
-        for name in there:
-            if name and any(one.metric == metric and group(one) == name for one, _ in found.pairs):
-                wanted[f"{metric}, {name}"] = lambda one, m=metric, n=name: one.metric == m and group(one) == n
-    if wanted:
-        yield replace(_table(found, benchmark, f"By metric and {axis}", wanted), note="")
+    other = _other_column(paired)
+    if other == "people":
+        title = "The judge's mean score, by the score that people gave"
+    else:
+        title = "The judge's mean score, by the score that the other judge gave"
+    yield Table(title, ("n", other, "judge"), tuple(rows), "", benchmark.presentation.digits, "mixed")
 
 
-def _metrics(found: PairedVerdicts, benchmark: Benchmark) -> list[str]:
-    there = {one.metric for one, _ in found.pairs}
-    ordered = [metric for metric in benchmark.metrics if metric in there]
-    return ordered + sorted(there - set(ordered))
-
-
-def _table(
-    found: PairedVerdicts, benchmark: Benchmark, title: str, wanted: dict[str, Callable[[Verdict], bool]]
-) -> Table:
-    rows = [
-        Row(name, cells(found, keep, benchmark), kind="part", run=found.run, judge=found.judge)
-        for name, keep in wanted.items()
-    ]
-    return Table(
-        title, columns(found), tuple(rows), NOTE.replace("OTHER", named(found)), benchmark.presentation.digits, "mixed"
-    )
-
-
-def curve(found: PairedVerdicts, benchmark: Benchmark) -> Iterator[Table]:
-    """What the judge gives, on average, where the others give so much."""
-    rows: list[Row] = []
+def _reliability_row(paired: PairedVerdicts, benchmark: Benchmark, point: ReliabilityBin) -> Row:
     full = benchmark.presentation.max_score
     digits = benchmark.presentation.digits
-    for one in reliability_curve(found.group_by_cluster(), BINS):
-        low = min(BINS - 1, int(one.reference * BINS + 1e-9))
-        label = f"{full * low / BINS:.{max(1, digits - 1)}f} to {full * (low + 1) / BINS:.{max(1, digits - 1)}f}"
-        last = low == BINS - 1
-        behind = [
-            verdict for verdict, right in found.pairs if low / BINS <= right and (last or right < (low + 1) / BINS)
-        ]
-        row = {
-            "n": build_count_cell(one.n, behind),
-            named(found): build_measure_cell(NullableEstimate(one.reference), one.n, behind, full=full, digits=digits),
-            "judge": build_measure_cell(
-                NullableEstimate(one.judge, one.low, one.high), one.n, behind, full=full, digits=digits
-            ),
-        }
-        rows.append(Row(label, row, kind="part", run=found.run, judge=found.judge))
-    if len(rows) > 1:
-        title = f"What the judge gives, by what {'people give' if found.other == 'people' else 'the other judge gives'}"
-        yield Table(title, ("n", named(found), "judge"), tuple(rows), "", digits, "mixed")
+    index = min(BINS - 1, int(point.reference * BINS + TOLERANCE))
+    low = index / BINS
+    high = (index + 1) / BINS
+    is_last = index == BINS - 1
+    verdicts = [verdict for verdict, score in paired.pairs if low <= score and (is_last or score < high)]
+    decimals = max(1, digits - 1)
+    label = f"{full * index / BINS:.{decimals}f} to {full * (index + 1) / BINS:.{decimals}f}"
+    judge = NullableEstimate(point.judge, point.low, point.high)
+    reference = NullableEstimate(point.reference)
+    cells = {
+        "n": build_count_cell(point.n, verdicts),
+        _other_column(paired): build_measure_cell(reference, point.n, verdicts, full=full, digits=digits),
+        "judge": build_measure_cell(judge, point.n, verdicts, full=full, digits=digits),
+    }
+    return Row(label, cells, kind="part", run=paired.run, judge=paired.judge)

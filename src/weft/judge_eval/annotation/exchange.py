@@ -1,8 +1,8 @@
-"""Ratings that come from files. Each is checked against the run's own questions before any is taken: all of a file, or
-nothing of it.
+"""Annotations from CSV files. Every line is checked against the run's own questions before anything is stored: a file
+is imported as a whole or not at all.
 
-What was filled in goes the way of a judge's reply again; where a file has a number alone, it must be on the question's
-scale. Taking the same file twice adds nothing."""
+A filled-in answer is parsed like a judge's reply; a bare number must be on the question's scale. Importing the same
+file twice adds nothing."""
 
 import csv
 import io
@@ -13,266 +13,312 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.benchmarks.base import read_score_range
 from weft.calls.structured_output import UnusableReply
 from weft.errors import UserError
 from weft.judge_eval.annotation import attention
-from weft.judge_eval.annotation.questions import AnnotatedQuestion, StudySource, places_of
-from weft.judge_eval.annotation.study import AnnotationItem, annotation_of, item_of, known_item
+from weft.judge_eval.annotation.questions import AnnotatedQuestion, StudySource, group_by_verdict
+from weft.judge_eval.annotation.study import AnnotationItem, annotation_of, check_item, encode_checks, question_item
 from weft.store.annotations import Annotation, Annotations, Study
 from weft.store.blobs import Blobs
 from weft.types import Question, Verdict
 from weft.untrusted import dict_or_empty, read_text_file
 
-NEEDED = ("sample", "turn", "metric", "rater")
-GUARD = ("=", "+", "-", "@", "\t", "\r")  # before which an apostrophe keeps a spreadsheet from reckoning
+REQUIRED_COLUMNS = ("sample", "turn", "metric", "annotator")
+GUARDED = ("=", "+", "-", "@", "\t", "\r")  # an apostrophe before these keeps a spreadsheet from running a formula
 
 
 class ImportCounts(Struct, frozen=True):
-    found: int
+    """What an import did."""
+
+    found: int  # annotations in the file
     new: int
     changed: int
 
 
 class KnownItems:
-    """All questions of a run by their names, those with known answers as well."""
+    """All items of a run by their ids: its questions, and the attention checks that can be made from them."""
 
     def __init__(self, source: StudySource, blobs: Blobs) -> None:
         self.source = source
         self._blobs = blobs
-        self._asked = {one.item: one for one in source.asked}
-        self._known = {attention.name_of(one): one for one in source.asked}
-        self.places = places_of(source.asked)
+        self._questions = {question.item: question for question in source.questions}
+        self._checks = {attention.check_id(question): question for question in source.questions}
+        self.by_verdict = group_by_verdict(source.questions)
 
-    def item(self, name: str) -> AnnotationItem | None:
-        if name in self._asked:
-            return item_of(self._asked[name])
-        if name in self._known:
-            return known_item(self._known[name], self._blobs)
+    def item(self, item: str) -> AnnotationItem | None:
+        if item in self._questions:
+            return question_item(self._questions[item])
+        if item in self._checks:
+            return check_item(self._checks[item], self._blobs)
         return None
 
     def settings(self, items: Iterable[str]) -> dict[str, Any]:
-        """Of a study of which only answers are known: what their questions with known answers must be answered."""
-        some = {name: self._known[name] for name in items if name in self._known}
-        return {
-            "imported": True,
-            "known": {name: attention.kept(attention.known_of(one)) for name, one in some.items()},
-        }
+        """Settings of a study of which only answers are known: the attention checks among these items."""
+        checks = {item: self._checks[item] for item in items if item in self._checks}
+        return {"imported": True, "known": encode_checks(checks)}
 
 
 def default_study(run: str) -> str:
-    """The study of what comes without one."""
+    """The study of annotations that come without one."""
     return f"imported-{run.rpartition('-')[2]}"
 
 
-def import_annotations(known: KnownItems, ratings: Annotations, read: Sequence[Annotation]) -> ImportCounts:
-    """Keep what was read, all at once. Of two that differ the later one counts; what has no time of its own is as late
-    as now."""
+def import_annotations(known: KnownItems, store: Annotations, imported: Sequence[Annotation]) -> ImportCounts:
+    """Store annotations, all at once. Of two that differ the later one counts; an annotation without a time counts as
+    made now."""
     run = known.source.run.id
-    there = {(one.study, one.item, one.annotator): one for one in ratings.find(run)}
-    fresh: list[Annotation] = []
+    stored = {_identity(annotation): annotation for annotation in store.find(run)}
+    to_store: list[Annotation] = []
     changed = 0
-    for one in read:
-        mine = there.get((one.study, one.item, one.annotator))
-        if mine is None:
-            fresh.append(one)
-        elif (mine.verdicts, mine.answer) != (one.verdicts, one.answer) and (
-            one.created_at or time.time()
-        ) > mine.created_at:
-            fresh.append(one)
+    for annotation in imported:
+        existing = stored.get(_identity(annotation))
+        if existing is None:
+            to_store.append(annotation)
+            continue
+        differs = (existing.verdicts, existing.answer) != (annotation.verdicts, annotation.answer)
+        is_later = (annotation.created_at or time.time()) > existing.created_at
+        if differs and is_later:
+            to_store.append(annotation)
             changed += 1
-    begun = {study.id for study in ratings.studies(run)}
-    missing = [name for name in dict.fromkeys(one.study for one in fresh) if name not in begun]
-    studies = [
-        Study(name, run, time.time(), known.settings(one.item for one in read if one.study == name)) for name in missing
-    ]
-    ratings.add_all(fresh, studies)
-    return ImportCounts(len(read), len(fresh) - changed, changed)
+    store.add_all(to_store, _missing_studies(known, store, imported, to_store))
+    return ImportCounts(len(imported), len(to_store) - changed, changed)
+
+
+def _identity(annotation: Annotation) -> tuple[str, str, str]:
+    return annotation.study, annotation.item, annotation.annotator
+
+
+def _missing_studies(
+    known: KnownItems, store: Annotations, imported: Sequence[Annotation], to_store: Sequence[Annotation]
+) -> list[Study]:
+    """New studies for annotations whose study is not in the journal."""
+    run = known.source.run.id
+    existing = {study.id for study in store.studies(run)}
+    studies: list[Study] = []
+    for name in dict.fromkeys(annotation.study for annotation in to_store):
+        if name not in existing:
+            items = [annotation.item for annotation in imported if annotation.study == name]
+            studies.append(Study(name, run, time.time(), known.settings(items)))
+    return studies
+
+
+class _Line(Struct, frozen=True):
+    """One line of the file: its cells by column, and where it is."""
+
+    cells: dict[str, str]
+    where: str
 
 
 def read_csv(path: Path, known: KnownItems) -> list[Annotation]:
-    """Raises UserError with the line of what is wrong."""
+    """Read the annotations of a CSV file. Raises UserError with the line that is wrong."""
     reader = csv.DictReader(io.StringIO(read_text_file(path), newline=""))
+    lines: dict[tuple[str, str, str], list[_Line]] = {}  # by study, item and annotator
     try:
-        columns = [name.strip().lower() for name in reader.fieldnames or ()]
-        reader.fieldnames = columns
-        missing = [name for name in NEEDED if name not in columns]
-        if missing or not {"value", "score", "answer"} & set(columns):
-            raise UserError(
-                f"{path}: it has no column {missing[0] if missing else 'value or score'!r}; it has {', '.join(columns) or 'none'}"
-            )
-        made: dict[tuple[str, str, str], tuple[str, list[dict[str, str]]]] = {}
+        reader.fieldnames = _read_columns(reader.fieldnames or (), path)
         for row in reader:
             where = f"{path}: line {reader.line_num}"
             if None in row or None in row.values():
-                raise UserError(f"{where}: it has not as many cells as there are columns")
-            cells = {name: _unguarded(value) for name, value in row.items()}
-            asked = _question(cells, known, where)
-            rater = " ".join(cells["rater"].split())
-            if not rater:
-                raise UserError(f"{where}: it has no rater")
+                raise UserError(f"{where}: the number of cells is not the number of columns")
+            cells = {name: _without_guard(value) for name, value in row.items()}
+            item = _find_item(cells, known, where)
+            annotator = " ".join(cells["annotator"].split())
+            if not annotator:
+                raise UserError(f"{where}: it has no annotator")
             study = cells.get("study", "") or default_study(known.source.run.id)
-            made.setdefault((study, asked, rater), (where, []))[1].append({**cells, "where": where})
+            lines.setdefault((study, item, annotator), []).append(_Line(cells, where))
     except csv.Error as error:
         raise UserError(f"{path}: line {reader.line_num}: {error}") from None
-    if not made:
-        raise UserError(f"{path}: there is no rating in it")
-    return [_rating(known, *key, where, cells) for key, (where, cells) in made.items()]
+    if not lines:
+        raise UserError(f"{path}: there is no annotation in it")
+    return [_build_annotation(known, *key, own_lines) for key, own_lines in lines.items()]
 
 
-def _unguarded(cell: str) -> str:
-    if cell[:1] == "'" and cell[1:2] in GUARD:
+def _read_columns(names: Sequence[str], path: Path) -> list[str]:
+    columns = [name.strip().lower() for name in names]
+    missing = [name for name in REQUIRED_COLUMNS if name not in columns]
+    if not {"value", "score", "answer"} & set(columns):
+        missing.append("value or score")
+    if missing:
+        raise UserError(f"{path}: it has no column {missing[0]!r}; it has {', '.join(columns) or 'none'}")
+    return columns
+
+
+def _without_guard(cell: str) -> str:
+    if cell[:1] == "'" and cell[1:2] in GUARDED:
         return cell[1:]
     return cell
 
 
-def _question(cells: Mapping[str, str], known: KnownItems, where: str) -> str:
-    """The question that a row is about. Raises UserError for none."""
+def _find_item(cells: Mapping[str, str], known: KnownItems, where: str) -> str:
+    """The id of the item that a line is about. Raises UserError for none."""
+    run = known.source.run.id
+    if cells.get("run") not in (None, "", run):
+        raise UserError(f"{where}: it is of the run {cells['run']}, not of {run}")
+    if cells.get("item"):
+        return _check_item_cell(cells, known, where)
     sample = cells["sample"]
     turn = cells["turn"]
     metric = cells["metric"]
-    if cells.get("run") not in (None, "", known.source.run.id):
-        raise UserError(f"{where}: it is of the run {cells['run']}, not of {known.source.run.id}")
-    if cells.get("item"):
-        item = known.item(cells["item"])
-        if item is None:
-            raise UserError(
-                f"{where}: item {cells['item']!r} is no question of {known.source.run.id}: is it another run's?"
-            )
-        place = item.question.turn_ref
-        if (sample, turn) != (place.sample, str(place.turn + 1)) or metric not in item.question.metrics:
-            raise UserError(
-                f"{where}: item {item.id} is about {place.sample}, turn {place.turn + 1}, {', '.join(item.question.metrics)}"
-            )
-        return item.id
-    if not any(place[0] == sample for place in known.places):
-        raise UserError(f"{where}: sample {sample!r} has no question in {known.source.run.id}")
-    if not turn.isdecimal() or not any(place[:2] == (sample, int(turn) - 1) for place in known.places):
-        there = sorted({place[1] + 1 for place in known.places if place[0] == sample})
+    if not any(key[0] == sample for key in known.by_verdict):
+        raise UserError(f"{where}: sample {sample!r} has no question in {run}")
+    turns = sorted({key[1] + 1 for key in known.by_verdict if key[0] == sample})
+    if not turn.isdecimal() or int(turn) not in turns:
+        available = ", ".join(map(str, turns))
+        raise UserError(f"{where}: sample {sample!r} has no question about turn {turn!r}; there is {available}")
+    questions = known.by_verdict.get((sample, int(turn) - 1, metric), [])
+    if not questions:
+        available = ", ".join(key[2] for key in known.by_verdict if key[:2] == (sample, int(turn) - 1))
+        raise UserError(f"{where}: {sample!r}, turn {turn}, has no metric {metric!r}; there is {available}")
+    return _pick_variant(questions, cells.get("variant", ""), where).item
+
+
+def _check_item_cell(cells: Mapping[str, str], known: KnownItems, where: str) -> str:
+    """The item that a line names, if it is one of the run and about the line's sample, turn and metric."""
+    item = known.item(cells["item"])
+    if item is None:
+        run = known.source.run.id
+        raise UserError(f"{where}: item {cells['item']!r} is not a question of {run}: is it of another run?")
+    turn_ref = item.question.turn_ref
+    metrics = item.question.metrics
+    is_same_turn = (cells["sample"], cells["turn"]) == (turn_ref.sample, str(turn_ref.turn + 1))
+    if not is_same_turn or cells["metric"] not in metrics:
         raise UserError(
-            f"{where}: sample {sample!r} has no question about turn {turn!r}; there is {', '.join(map(str, there))}"
+            f"{where}: item {item.id} is about {turn_ref.sample}, turn {turn_ref.turn + 1}, {', '.join(metrics)}"
         )
-    found = known.places.get((sample, int(turn) - 1, metric), [])
-    if not found:
-        there = [place[2] for place in known.places if place[:2] == (sample, int(turn) - 1)]
-        raise UserError(
-            f"{where}: metric {metric!r} is no metric of {sample!r}, turn {turn}; there is {', '.join(there)}"
-        )
-    return _variant(found, cells.get("variant", ""), where).item
+    return item.id
 
 
-def _variant(found: Sequence[AnnotatedQuestion], wanted: str, where: str) -> AnnotatedQuestion:
-    some = [one for one in found if one.question.variant == wanted]
-    if len(some) != 1:
-        raise UserError(
-            f"{where}: which of its questions? variant is one of {', '.join(one.question.variant or '(none)' for one in found)}"
-        )
-    return some[0]
+def _pick_variant(questions: Sequence[AnnotatedQuestion], variant: str, where: str) -> AnnotatedQuestion:
+    matching = [question for question in questions if question.question.variant == variant]
+    if len(matching) != 1:
+        variants = ", ".join(question.question.variant or "(none)" for question in questions)
+        raise UserError(f"{where}: variant {variant!r} does not pick one of its questions; give one of {variants}")
+    return matching[0]
 
 
-def _rating(
-    known: KnownItems, study: str, name: str, rater: str, where: str, cells: Sequence[Mapping[str, str]]
+def _build_annotation(
+    known: KnownItems, study: str, item_id: str, annotator: str, lines: Sequence[_Line]
 ) -> Annotation:
-    """One question by one rater, of all its rows."""
-    item = known.item(name)
+    """One question by one annotator, from all its lines."""
+    item = known.item(item_id)
     assert item is not None
-    first = cells[0]
-    at, seconds = (_figure(first.get(column, ""), column, where) or 0.0 for column in ("at", "seconds"))
-    metrics = [one["metric"] for one in cells]
-    twice = next((one for number, one in enumerate(cells) if one["metric"] in metrics[:number]), None)
-    if twice is not None:
-        raise UserError(
-            f"{twice['where']}: {rater} has rated {twice['metric']} of {twice['sample']!r}, turn {twice['turn']}, before"
-        )
+    _check_metrics_once(annotator, lines)
+    first = lines[0].cells
+    where = lines[0].where
+    created_at = _read_number(first.get("at", ""), "at", where) or 0.0
+    seconds = _read_number(first.get("seconds", ""), "seconds", where) or 0.0
     if first.get("answer", "") not in ("", "{}"):
-        return answered(
-            known.source, study, item, rater, _object(first["answer"], where), where, at=at, seconds=seconds
+        answer = _read_object(first["answer"], where)
+        return annotation_from_answer(
+            known.source, study, item, annotator, answer, where, created_at=created_at, seconds=seconds
         )
-    said = tuple(_verdict(item.question, one) for one in cells)
-    return Annotation(known.source.run.id, study, name, rater, said, {}, at, seconds, item.known)
+    verdicts = tuple(_read_verdict(item.question, line) for line in lines)
+    return Annotation(
+        known.source.run.id, study, item_id, annotator, verdicts, {}, created_at, seconds, item.is_attention_check
+    )
 
 
-def answered(
+def _check_metrics_once(annotator: str, lines: Sequence[_Line]) -> None:
+    metrics: set[str] = set()
+    for line in lines:
+        metric = line.cells["metric"]
+        if metric in metrics:
+            raise UserError(
+                f"{line.where}: {annotator} has annotated {metric} of {line.cells['sample']!r}, "
+                f"turn {line.cells['turn']}, in an earlier line"
+            )
+        metrics.add(metric)
+
+
+def annotation_from_answer(
     source: StudySource,
     study: str,
     item: AnnotationItem,
-    rater: str,
+    annotator: str,
     answer: dict[str, Any],
     where: str,
     *,
-    at: float,
+    created_at: float,
     seconds: float = 0.0,
 ) -> Annotation:
-    """A rating from what was filled in, as if it had been filled in here."""
+    """The annotation of an imported answer, parsed as if it had been given here. Raises UserError.
+
+    Its time is as imported, also where that is 0: not the time of the import."""
     try:
-        return msgspec.structs.replace(annotation_of(source, study, item, rater, answer, seconds=seconds, at=at), at=at)
+        annotation = annotation_of(source, study, item, annotator, answer, seconds=seconds)
     except UnusableReply as error:
         raise UserError(f"{where}: {error}") from None
+    return replace(annotation, created_at=created_at)
 
 
-def _object(text: str, where: str) -> dict[str, Any]:
+def _read_object(text: str, where: str) -> dict[str, Any]:
     try:
         return dict_or_empty(msgspec.json.decode(text))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise UserError(f"{where}: answer: {error}") from None
 
 
-def _verdict(question: Question, cells: Mapping[str, str]) -> Verdict:
-    metric = cells["metric"]
-    where = cells["where"]
-    value, score = (_figure(cells.get(column, ""), column, where) for column in ("value", "score"))
+def _read_verdict(question: Question, line: _Line) -> Verdict:
+    """The verdict of a line that has a value or a score. Raises UserError where both are missing or do not match."""
+    metric = line.cells["metric"]
+    value = _read_number(line.cells.get("value", ""), "value", line.where)
+    score = _read_number(line.cells.get("score", ""), "score", line.where)
     if score is not None:
-        low, high = _scale(question, metric, where)
-        if not low <= score <= high:
-            raise UserError(
-                f"{where}: score {score:g} is not on the scale of {metric}, which goes from {low:g} to {high:g}"
-            )
-        share = (score - low) / (high - low)
+        share = _share_of(question, metric, score, line.where)
         if value is not None and abs(value - share) > 0.001:
-            raise UserError(f"{where}: value {value:g} is not what score {score:g} comes to, {share:.4g}")
+            raise UserError(f"{line.where}: value {value:g} does not match score {score:g}, which is {share:.4g}")
         if value is None:
             value = share
     if value is None:
-        raise UserError(f"{where}: it has neither value nor score")
+        raise UserError(f"{line.where}: it has neither value nor score")
     if not 0 <= value <= 1:
         raise UserError(
-            f"{where}: value {value:g} is no share of full marks, which go from 0 to 1; a score stands in the column score"
+            f"{line.where}: value {value:g} is not a share of full marks, from 0 to 1; a score belongs in the column "
+            "score"
         )
-    place = question.turn_ref
+    turn_ref = question.turn_ref
     return Verdict(
-        place.sample,
-        place.turn,
+        turn_ref.sample,
+        turn_ref.turn,
         metric,
         value,
-        cells.get("reason", ""),
+        line.cells.get("reason", ""),
         "person",
         variant=question.variant,
         score=score,
     )
 
 
-def _scale(question: Question, metric: str, where: str) -> tuple[float, float]:
+def _share_of(question: Question, metric: str, score: float, where: str) -> float:
+    """A score as a share of full marks. Raises UserError for a score that is not on the question's scale."""
+    low, high = _score_range(question, metric, where)
+    if not low <= score <= high:
+        raise UserError(f"{where}: score {score:g} is not on the scale of {metric}, from {low:g} to {high:g}")
+    return (score - low) / (high - low)
+
+
+def _score_range(question: Question, metric: str, where: str) -> tuple[float, float]:
     try:
-        schema = question.schema["properties"]
-        return read_score_range(
-            schema[metric]["properties"][question.value_key]
-            if len(question.metrics) > 1
-            else schema[question.value_key]
-        )
+        properties = question.schema["properties"]
+        if len(question.metrics) > 1:
+            properties = properties[metric]["properties"]
+        return read_score_range(properties[question.value_key])
     except (KeyError, TypeError, ValueError):
         raise UserError(
-            f"{where}: {metric} has no one scale for a score: give its share of full marks in the column value"
+            f"{where}: {metric} has no single scale for a score: give its share of full marks in the column value"
         ) from None
 
 
-def _figure(text: str, column: str, where: str) -> float | None:
+def _read_number(text: str, column: str, where: str) -> float | None:
     if not text.strip():
         return None
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = float("nan")
-    if not -1e12 < found < 1e12:
-        raise UserError(f"{where}: {column} {text[:40]!r} is no number")
-    return found
+        number = float("nan")
+    if not -1e12 < number < 1e12:
+        raise UserError(f"{where}: {column} {text[:40]!r} is not a number")
+    return number

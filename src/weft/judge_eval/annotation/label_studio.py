@@ -1,11 +1,12 @@
-"""A study for Label Studio, and what people said there. A task is a question with its pictures inside it, so that
-nothing else needs to be uploaded; one labelling config (XML) serves all tasks of a study, whose choices come with each
-task. Tasks name neither model, judge nor run.
+"""A study for Label Studio, and the annotations that were made there.
+
+A task is a question with its images inside it, so that nothing else needs to be uploaded. One labelling config (XML)
+serves all tasks of a study; the choices come with each task. Tasks name neither model, judge nor run.
 
     FILE.json   import it as the project's tasks
     FILE.xml    paste it as the project's labelling interface
 
-Its export (JSON, with annotations) is read back by `read`."""
+`read` reads the project's export (JSON, with annotations)."""
 
 import base64
 import datetime
@@ -16,9 +17,17 @@ from typing import Any, cast
 import msgspec
 
 from weft.errors import UserError
-from weft.judge_eval.annotation.exchange import KnownItems, answered, default_study
-from weft.judge_eval.annotation.form import LONGEST, AnnotationForm, Field, chosen, found_at, nested
-from weft.judge_eval.annotation.form import Path as Steps
+from weft.judge_eval.annotation.exchange import KnownItems, annotation_from_answer, default_study
+from weft.judge_eval.annotation.form import (
+    MAX_TEXT,
+    AnnotationForm,
+    Field,
+    build_answer,
+    form_value,
+    format_value,
+    value_at,
+)
+from weft.judge_eval.annotation.form import Path as FieldPath
 from weft.judge_eval.annotation.study import AnnotationItem
 from weft.report.gallery import Thumbnails
 from weft.report.html import Html, tag, text_block
@@ -27,53 +36,58 @@ from weft.store.blobs import write_file
 from weft.types import Image, Text
 from weft.untrusted import dict_or_empty, read_json_file
 
-SIDE = 1024  # of a picture in a task
-MANY = 200  # values that can be listed
+IMAGE_SIDE = 1024  # pixels, in a task
+MIN_IMAGE_WIDTH = 256  # pixels on the screen
+MAX_LISTED = 200  # a number with a wider range is typed
 
 
 def write(
-    path: Path, study: Study, items: Mapping[str, AnnotationItem], ratings: Sequence[Annotation], home: Path
+    path: Path, study: Study, items: Mapping[str, AnnotationItem], annotations: Sequence[Annotation], home: Path
 ) -> Path:
-    """The tasks, with what was said so far as their annotations, and the config beside them, whose path comes back."""
-    shown = Thumbnails(home, SIDE)
-    most = _most([item.form for item in items.values()])
-    tasks = [_task(number, item, study, ratings, shown, most) for number, item in enumerate(items.values(), start=1)]
+    """Write the tasks of a study, with the annotations so far, and the labelling config next to them. Return the
+    config's path."""
+    thumbnails = Thumbnails(home, IMAGE_SIDE)
+    choices, texts = _max_controls([item.form for item in items.values()])
+    tasks: list[dict[str, Any]] = []
+    for number, item in enumerate(items.values(), start=1):
+        own = [one for one in annotations if one.study == study.id and one.item == item.id and one.answer]
+        data = _empty_data(choices, texts) | _task_data(item, study, thumbnails)
+        results = [_encode_annotation(item.form, annotation) for annotation in own]
+        tasks.append({"id": number, "data": data, "annotations": results})
     write_file(path, msgspec.json.format(msgspec.json.encode(tasks), indent=1), world_readable=True)
     config = path.with_suffix(".xml")
-    write_file(config, _config(*most).encode(), world_readable=True)
+    write_file(config, _build_config(choices, texts).encode(), world_readable=True)
     return config
 
 
-def _values(field: Field) -> list[Any]:
-    """What can be chosen; nothing where it is written."""
-    if field.is_words:
+def _allowed_values(field: Field) -> list[Any]:
+    """The values that can be chosen; none where the annotator types."""
+    if field.is_text:
         return []
     if field.kind == "number":
-        low = field.low
-        high = field.high
-        if low is not None and high is not None and high - low <= MANY:
-            return list(range(int(low), int(high) + 1))
-        return []
-    some = list(field.options)
-    if field.halves:
-        some = [value for one in some for value in (one, one + 0.5) if field.high is None or value <= field.high]
-    return some
+        if field.low is None or field.high is None or field.high - field.low > MAX_LISTED:
+            return []
+        return list(range(int(field.low), int(field.high) + 1))
+    if not field.has_halves:
+        return list(field.options)
+    values: list[Any] = []
+    for option in field.options:
+        values.append(option)
+        if field.high is None or option + 0.5 <= field.high:
+            values.append(option + 0.5)
+    return values
 
 
-def _told(value: Any) -> str:
-    if isinstance(value, bool):
-        if value:
-            return "yes"
-        return "no"
-    if isinstance(value, (int, float)):
-        return f"{value:g}"
-    return str(value)
-
-
-def _slots(form: AnnotationForm) -> tuple[list[Field], list[Field]]:
-    """Fields that are chosen, and fields that are written."""
-    picked = [field for field in form.fields if _values(field)]
-    return picked, [field for field in form.fields if not _values(field)]
+def _split_fields(form: AnnotationForm) -> tuple[list[Field], list[Field]]:
+    """The fields that are chosen, and the fields that are typed."""
+    choices: list[Field] = []
+    texts: list[Field] = []
+    for field in form.fields:
+        if _allowed_values(field):
+            choices.append(field)
+        else:
+            texts.append(field)
+    return choices, texts
 
 
 def _label(field: Field) -> str:
@@ -82,187 +96,220 @@ def _label(field: Field) -> str:
     return field.label
 
 
-def _most(forms: Sequence[AnnotationForm]) -> tuple[int, int]:
-    """How many choices and texts a question has at the most."""
-    slots = [_slots(form) for form in forms]
-    return max(len(one[0]) for one in slots), max(len(one[1]) for one in slots)
+def _max_controls(forms: Sequence[AnnotationForm]) -> tuple[int, int]:
+    """The highest number of choices, and of texts, that a form has."""
+    choices = 0
+    texts = 0
+    for form in forms:
+        form_choices, form_texts = _split_fields(form)
+        choices = max(choices, len(form_choices))
+        texts = max(texts, len(form_texts))
+    return choices, texts
 
 
-def _task(
-    number: int,
-    item: AnnotationItem,
-    study: Study,
-    ratings: Sequence[Annotation],
-    shown: Thumbnails,
-    most: tuple[int, int],
-) -> dict[str, Any]:
-    """It has all that the config speaks of: what this question does not need is empty."""
-    picked, written = _slots(item.form)
-    data: dict[str, Any] = {f"label_{at}": "" for at in range(1, most[0] + 1)}
-    data |= {f"choices_{at}": [] for at in range(1, most[0] + 1)} | {f"about_{at}": "" for at in range(1, most[1] + 1)}
-    data |= {"study": study.id, "item": item.id, "html": str(_question(item, shown))}
-    for at, field in enumerate(picked, start=1):
-        data[f"label_{at}"] = _label(field)
-        data[f"choices_{at}"] = [{"value": _told(value)} for value in _values(field)]
-    for at, field in enumerate(written, start=1):
-        data[f"about_{at}"] = f"{_label(field)} (if you like)"
-    mine = [one for one in ratings if one.study == study.id and one.item == item.id and one.answer]
-    return {"id": number, "data": data, "annotations": [_annotation(item.form, one) for one in mine]}
+def _empty_data(choices: int, texts: int) -> dict[str, Any]:
+    """A value for everything that the config refers to: what a question does not need stays empty."""
+    data: dict[str, Any] = {}
+    for number in range(1, choices + 1):
+        data[f"label_{number}"] = ""
+    for number in range(1, choices + 1):
+        data[f"choices_{number}"] = []
+    for number in range(1, texts + 1):
+        data[f"about_{number}"] = ""
+    return data
 
 
-def _question(item: AnnotationItem, shown: Thumbnails) -> Html:
+def _task_data(item: AnnotationItem, study: Study, thumbnails: Thumbnails) -> dict[str, Any]:
+    data: dict[str, Any] = {"study": study.id, "item": item.id, "html": str(_render_question(item, thumbnails))}
+    choices, texts = _split_fields(item.form)
+    for number, field in enumerate(choices, start=1):
+        data[f"label_{number}"] = _label(field)
+        data[f"choices_{number}"] = [{"value": format_value(value)} for value in _allowed_values(field)]
+    for number, field in enumerate(texts, start=1):
+        data[f"about_{number}"] = f"{_label(field)} (optional)"
+    return data
+
+
+def _render_question(item: AnnotationItem, thumbnails: Thumbnails) -> Html:
+    blocks: list[Html] = []
     if item.line:
-        made: list[Html] = [tag("p", tag("b", item.line))]
-    else:
-        made = []
+        blocks.append(tag("p", tag("b", item.line)))
     for message in item.question.messages:
         for part in message.parts:
             if isinstance(part, Text):
-                made += [text_block(line) if line.strip() else tag("br") for line in part.text.splitlines()]
+                blocks += [_render_line(line) for line in part.text.splitlines()]
             elif isinstance(part, Image):
-                made.append(_picture(part, shown))
-    return tag("div", made)
+                blocks.append(_render_image(part, thumbnails))
+    return tag("div", blocks)
 
 
-def _picture(image: Image, shown: Thumbnails) -> Html:
-    data = shown.data(image)
+def _render_line(line: str) -> Html:
+    if line.strip():
+        return text_block(line)
+    return tag("br")
+
+
+def _render_image(image: Image, thumbnails: Thumbnails) -> Html:
+    data = thumbnails.data(image)
     if data is None:
-        return tag("p", "[a picture that is not in the store any more]")
-    kind = {"jpg": "jpeg"}.get(ending := shown.name(image).rpartition(".")[2], ending)
-    return tag(
-        "p", tag("img", src=f"data:image/{kind};base64,{base64.b64encode(data).decode()}", width=max(image.width, 256))
-    )
+        return tag("p", "[this image is no longer in the store]")
+    suffix = thumbnails.name(image).rpartition(".")[2]
+    media_type = {"jpg": "jpeg"}.get(suffix, suffix)
+    url = f"data:image/{media_type};base64,{base64.b64encode(data).decode()}"
+    return tag("p", tag("img", src=url, width=max(image.width, MIN_IMAGE_WIDTH)))
 
 
-def _annotation(form: AnnotationForm, rating: Annotation) -> dict[str, Any]:
-    picked, written = _slots(form)
-    result: list[dict[str, Any]] = []
-    for at, field in enumerate(picked, start=1):
-        value = found_at(rating.answer, field.path)
+def _encode_annotation(form: AnnotationForm, annotation: Annotation) -> dict[str, Any]:
+    choices, texts = _split_fields(form)
+    results: list[dict[str, Any]] = []
+    for number, field in enumerate(choices, start=1):
+        value = value_at(annotation.answer, field.path)
         if value is not None:
-            result.append(_result(f"choice_{at}", "choices", {"choices": [_told(value)]}))
-    for at, field in enumerate(written, start=1):
-        text = chosen(field, rating.answer)[0]
+            results.append(_encode_result(f"choice_{number}", "choices", {"choices": [format_value(value)]}))
+    for number, field in enumerate(texts, start=1):
+        text, _ = form_value(field, annotation.answer)
         if text:
-            result.append(_result(f"text_{at}", "textarea", {"text": [text]}))
-    created = datetime.datetime.fromtimestamp(rating.created_at, datetime.UTC).isoformat()
-    return {"rater": rating.annotator, "lead_time": rating.seconds, "created_at": created, "result": result}
+            results.append(_encode_result(f"text_{number}", "textarea", {"text": [text]}))
+    created = datetime.datetime.fromtimestamp(annotation.created_at, datetime.UTC).isoformat()
+    return {
+        "annotator": annotation.annotator,
+        "lead_time": annotation.seconds,
+        "created_at": created,
+        "result": results,
+    }
 
 
-def _result(name: str, kind: str, value: dict[str, Any]) -> dict[str, Any]:
+def _encode_result(name: str, kind: str, value: dict[str, Any]) -> dict[str, Any]:
     return {"from_name": name, "to_name": "question", "type": kind, "value": value}
 
 
-def _config(most: int, texts: int) -> str:
-    """With as many choices and texts as any question needs; where a task has fewer, the rest is empty."""
+def _build_config(choices: int, texts: int) -> str:
+    """The labelling interface: as many choices and texts as any question needs."""
     lines = ["<View>", '  <HyperText name="question" value="$html" inline="true"/>']
-    for at in range(1, most + 1):
+    for number in range(1, choices + 1):
         lines += [
-            f'  <Header value="$label_{at}" size="5"/>',
-            f'  <Choices name="choice_{at}" toName="question" value="$choices_{at}" choice="single" layout="inline"/>',
+            f'  <Header value="$label_{number}" size="5"/>',
+            f'  <Choices name="choice_{number}" toName="question" value="$choices_{number}" choice="single" '
+            'layout="inline"/>',
         ]
-    for at in range(1, texts + 1):
+    for number in range(1, texts + 1):
         lines += [
-            f'  <Header value="$about_{at}" size="6"/>',
-            f'  <TextArea name="text_{at}" toName="question" rows="2" maxSubmissions="1" editable="true"/>',
+            f'  <Header value="$about_{number}" size="6"/>',
+            f'  <TextArea name="text_{number}" toName="question" rows="2" maxSubmissions="1" editable="true"/>',
         ]
     return "\n".join([*lines, "</View>"]) + "\n"
 
 
 def read(path: Path, known: KnownItems) -> list[Annotation]:
-    """Raises UserError with the task of what is wrong."""
-    found: Any = read_json_file(path)
-    if not isinstance(found, list):
-        raise UserError(f"{path}: it is no list of tasks, as Label Studio exports them (JSON)")
-    made: dict[tuple[str, str, str], Annotation] = {}
-    for number, task in enumerate(map(dict_or_empty, cast(list[Any], found)), start=1):
+    """Read the annotations of an export. Raises UserError with the task that is wrong."""
+    tasks: Any = read_json_file(path)
+    if not isinstance(tasks, list):
+        raise UserError(f"{path}: it is not a list of tasks, as Label Studio exports them (JSON)")
+    annotations: dict[tuple[str, str, str], Annotation] = {}
+    for number, task in enumerate(map(dict_or_empty, cast(list[Any], tasks)), start=1):
         where = f"{path}: task {number}"
         data = dict_or_empty(task.get("data"))
         item = known.item(str(data.get("item", "")))
+        run = known.source.run.id
         if item is None:
-            raise UserError(
-                f"{where}: item {data.get('item')!r} is no question of {known.source.run.id}: is it another run's?"
-            )
-        study = str(data.get("study") or default_study(known.source.run.id))
-        annotations: Any = task.get("annotations") or []
-        for at, one in enumerate(map(dict_or_empty, cast(list[Any], annotations)), start=1):
-            if not one.get("was_cancelled"):
-                rating = _rating(known, study, item, one, f"{where}, annotation {at}")
-                made[study, item.id, rating.annotator] = rating
-    if not made:
+            raise UserError(f"{where}: item {data.get('item')!r} is not a question of {run}: is it of another run?")
+        study = str(data.get("study") or default_study(run))
+        exported = cast(list[Any], task.get("annotations") or [])
+        for index, entry in enumerate(map(dict_or_empty, exported), start=1):
+            if not entry.get("was_cancelled"):
+                annotation = _decode_annotation(known, study, item, entry, f"{where}, annotation {index}")
+                annotations[study, item.id, annotation.annotator] = annotation
+    if not annotations:
         raise UserError(f"{path}: there is no annotation in it")
-    return list(made.values())
+    return list(annotations.values())
 
 
-def _rating(known: KnownItems, study: str, item: AnnotationItem, one: Mapping[str, Any], where: str) -> Annotation:
-    rater = " ".join(_rater(one).split())
-    if not rater:
+def _decode_annotation(
+    known: KnownItems, study: str, item: AnnotationItem, entry: Mapping[str, Any], where: str
+) -> Annotation:
+    annotator = " ".join(_annotator_name(entry).split())
+    if not annotator:
         raise UserError(f"{where}: it does not say who made it (completed_by)")
-    results = {
-        str(entry.get("from_name")): dict_or_empty(entry.get("value"))
-        for entry in map(dict_or_empty, one.get("result") or [])
-    }
-    picked, written = _slots(item.form)
-    values: list[tuple[Steps, Any]] = [*item.form.fixed]
-    for at, field in enumerate(picked, start=1):
-        said = _only(results.get(f"choice_{at}", {}).get("choices"))
-        allowed = {_told(value): value for value in _values(field)}
-        if said is None and not field.needed:
-            continue
-        if said is None:
-            raise UserError(f"{where}: nothing is chosen for {_label(field)} (choice_{at})")
-        if said not in allowed:
-            raise UserError(
-                f"{where}: {said[:40]!r} is no choice for {_label(field)}; there is {', '.join(allowed)[:200]}"
-            )
-        values.append((field.path, allowed[said]))
-    for at, field in enumerate(written, start=1):
-        said = (_only(results.get(f"text_{at}", {}).get("text")) or "")[:LONGEST]
-        values.append(
-            (
-                field.path,
-                said if field.kind == "text" else said.splitlines() if field.kind == "lines" else _number(said, where),
-            )
-        )
-    seconds = one.get("lead_time")
-    at_time = _time(one.get("created_at"))
-    if isinstance(seconds, (int, float)) and 0 <= seconds < 1e9:
-        took = float(seconds)
-    else:
-        took = 0.0
-    return answered(known.source, study, item, rater, nested(values, item.form.lists), where, at=at_time, seconds=took)
+    values = _decode_values(item.form, entry, where)
+    seconds = entry.get("lead_time")
+    if not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e9:
+        seconds = 0.0
+    return annotation_from_answer(
+        known.source,
+        study,
+        item,
+        annotator,
+        build_answer(values, item.form.lists),
+        where,
+        created_at=_parse_time(entry.get("created_at")),
+        seconds=float(seconds),
+    )
 
 
-def _rater(one: Mapping[str, Any]) -> str:
-    if one.get("rater"):
-        return str(one["rater"])
-    by = one.get("completed_by")
-    if isinstance(by, dict):
-        who = dict_or_empty(by)
-        return str(who.get("email") or who.get("username") or who.get("id") or "")
-    if isinstance(by, (int, str)) and str(by):
-        return f"labeller-{by}"
+def _decode_values(form: AnnotationForm, entry: Mapping[str, Any], where: str) -> list[tuple[FieldPath, Any]]:
+    """The values of an annotation by their paths. Raises UserError where one is missing or not allowed."""
+    results: dict[str, dict[str, Any]] = {}
+    for result in map(dict_or_empty, entry.get("result") or []):
+        results[str(result.get("from_name"))] = dict_or_empty(result.get("value"))
+    choices, texts = _split_fields(form)
+    values: list[tuple[FieldPath, Any]] = [*form.fixed]
+    for number, field in enumerate(choices, start=1):
+        name = f"choice_{number}"
+        choice = _single(results.get(name, {}).get("choices"))
+        if choice is not None:
+            values.append((field.path, _decode_choice(field, choice, where)))
+        elif field.required:
+            raise UserError(f"{where}: nothing is chosen for {_label(field)} ({name})")
+    for number, field in enumerate(texts, start=1):
+        text = _single(results.get(f"text_{number}", {}).get("text")) or ""
+        values.append((field.path, _decode_text(field, text[:MAX_TEXT], where)))
+    return values
+
+
+def _decode_choice(field: Field, choice: str, where: str) -> Any:
+    allowed = {format_value(value): value for value in _allowed_values(field)}
+    if choice not in allowed:
+        available = ", ".join(allowed)[:200]
+        raise UserError(f"{where}: {choice[:40]!r} is not a choice for {_label(field)}; there is {available}")
+    return allowed[choice]
+
+
+def _decode_text(field: Field, text: str, where: str) -> Any:
+    if field.kind == "text":
+        return text
+    if field.kind == "lines":
+        return text.splitlines()
+    try:
+        return float(text)
+    except ValueError:
+        raise UserError(f"{where}: {text[:40]!r} is not a number") from None
+
+
+def _annotator_name(entry: Mapping[str, Any]) -> str:
+    """Our own name where the annotation was exported from weft, else Label Studio's `completed_by`."""
+    if entry.get("annotator"):
+        return str(entry["annotator"])
+    completed_by = entry.get("completed_by")
+    if isinstance(completed_by, dict):
+        user = dict_or_empty(completed_by)
+        return str(user.get("email") or user.get("username") or user.get("id") or "")
+    if isinstance(completed_by, (int, str)) and str(completed_by):
+        return f"labeller-{completed_by}"
     return ""
 
 
-def _only(values: Any) -> str | None:
+def _single(values: Any) -> str | None:
+    """The one value of a result, or None where there is none or several."""
+    if isinstance(values, str):
+        return values
     if isinstance(values, list):
-        some = [str(one) for one in cast(list[Any], values)]
-    else:
-        some = [values] if isinstance(values, str) else []
-    if len(some) == 1:
-        return some[0]
+        entries = cast(list[Any], values)
+        if len(entries) == 1:
+            return str(entries[0])
     return None
 
 
-def _number(said: str, where: str) -> float:
-    try:
-        return float(said)
-    except ValueError:
-        raise UserError(f"{where}: {said[:40]!r} is no number") from None
-
-
-def _time(text: Any) -> float:
+def _parse_time(text: Any) -> float:
     try:
         return datetime.datetime.fromisoformat(str(text)).timestamp()
     except ValueError:

@@ -1,5 +1,5 @@
-"""The links that raters get: a token each, in a file that its owner alone can read. They are in no journal, no log and
-no export."""
+"""The links that annotators get: one token each, in a file that only its owner can read. Tokens are in no journal, no
+log and no export."""
 
 import secrets
 from pathlib import Path
@@ -11,35 +11,36 @@ from weft.errors import UserError
 from weft.store.blobs import write_file
 from weft.untrusted import read_bytes_file
 
-FILE = "rating-links.json"
+FILE = "annotation-links.json"
 
 
 class AnnotatorLinks(Struct, frozen=True):
-    """Of one study: the port that its links have, and the raters' tokens."""
+    """The links of one study."""
 
-    port: int
-    tokens: dict[str, str]
+    port: int  # of the server; 0 until it was started once
+    tokens: dict[str, str]  # by annotator
 
 
 def read(home: Path) -> dict[str, AnnotatorLinks]:
+    """The links of all studies in a home, by study."""
     path = home / FILE
     if not path.exists():
         return {}
     try:
         return msgspec.json.decode(read_bytes_file(path), type=dict[str, AnnotatorLinks])
     except msgspec.MsgspecError as error:
-        raise UserError(f"{path} cannot be read: {error}; remove it for new links") from None
+        raise UserError(f"{path} cannot be read: {error}; remove it to get new links") from None
 
 
-def tokens_of(home: Path, study: str, raters: list[str]) -> AnnotatorLinks:
-    """The same as before, where there was a before. The port is 0 until somebody listens."""
-    found = read(home).get(study, AnnotatorLinks(0, {}))
-    return AnnotatorLinks(found.port, {rater: found.tokens.get(rater) or secrets.token_hex(16) for rater in raters})
+def tokens_of(home: Path, study: str, annotators: list[str]) -> AnnotatorLinks:
+    """The stored port and tokens of a study, with new tokens for annotators who have none."""
+    links = read(home).get(study, AnnotatorLinks(0, {}))
+    tokens = {annotator: links.tokens.get(annotator) or secrets.token_hex(16) for annotator in annotators}
+    return AnnotatorLinks(links.port, tokens)
 
 
 def keep(home: Path, study: str, links: AnnotatorLinks) -> None:
-    """Readable for its owner alone: `write_file` makes it so."""
+    """Store the links of a study. `write_file` makes the file readable for its owner alone."""
     home.mkdir(parents=True, exist_ok=True)
-    write_file(
-        home / FILE, msgspec.json.format(msgspec.json.encode({**read(home), study: links}), indent=2), durable=True
-    )
+    encoded = msgspec.json.encode({**read(home), study: links})
+    write_file(home / FILE, msgspec.json.format(encoded, indent=2), durable=True)

@@ -1,239 +1,270 @@
-"""The pages that a rater sees: one question at a time, with its form beside it. Nothing on them says which model, judge
-or run it is. Texts of datasets and models are text; pictures are called by their digests."""
+"""The pages that an annotator sees: one question at a time, with its form next to it.
+
+Nothing on them says which model, judge or run it is. Texts of datasets and models are escaped; images are addressed by
+their digests."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from weft.judge_eval.annotation.form import AnnotationForm, Field, chosen
+from weft.judge_eval.annotation.form import AnnotationForm, Field, form_value, format_value
 from weft.judge_eval.annotation.study import AnnotationItem
 from weft.report.html import Html, build_page, join, tag, text_block
 from weft.types import Image, Message, Text
 
-TINY = 200  # pictures up to this side are enlarged without blur
-Href = Callable[[Image], str | None]
+TINY_IMAGE = 200  # pixels: images up to this side are enlarged without blur
+MAX_SHORT_OPTION = 6  # characters
+ImageHref = Callable[[Image], str | None]
 KEYS: tuple[tuple[str, str], ...] = (
     ("0 to 9", "the score of the field; the first, second, ... choice"),
     ("x", "a score of 10"),
     (".", "half a point more"),
     ("y  n", "yes, no"),
-    ("↑ ↓  Tab", "the field before, the field after"),
+    ("↑ ↓  Tab", "the previous field, the next field"),
     ("← →", "one choice to the left, to the right"),
-    ("w", "write why"),
-    ("p", "the pictures, large; ← → go through them, Esc closes"),
-    ("Enter", "save and go on (Shift+Enter: a new line in a text)"),
-    ("u  Backspace", "back to the question before; what was chosen may be changed"),
+    ("w", "write a reason"),
+    ("p", "the images, large; ← → go through them, Esc closes"),
+    ("Enter", "save and continue (Shift+Enter: a new line in a text)"),
+    ("u  Backspace", "back to the previous question; its answer can be changed"),
     ("?", "these keys"),
 )
 
 
 class PagePosition:
-    """Where a rater is: the how-manieth of how many, what leads back, and where the form goes."""
+    """Where an annotator is in a study."""
 
-    def __init__(self, address: str, at: int, of: int, done: int) -> None:
-        self.address = address
-        self.at = at
-        self.of = of
-        self.done = done
+    def __init__(self, address: str, number: int, total: int, done: int) -> None:
+        self.address = address  # of the annotator's pages; forms are sent there
+        self.number = number  # of the question, from 1
+        self.total = total
+        self.done = done  # questions answered
 
     @property
     def back(self) -> str | None:
-        if self.at > 1:
-            return f"{self.address}?at={self.at - 1}"
+        """The address of the previous question."""
+        if self.number > 1:
+            return f"{self.address}?at={self.number - 1}"
         return None
 
 
 def question_page(
     item: AnnotationItem,
-    place: PagePosition,
-    href: Href,
+    position: PagePosition,
+    href: ImageHref,
     answer: Mapping[str, Any],
-    given: Mapping[str, str],
+    sent: Mapping[str, str],
     problem: str = "",
 ) -> str:
-    """`answer` is what was saved before; `given` what was sent, where it could not be saved."""
-    asked = tag(
+    """The page of one question. `answer` is what was saved before; `sent` is what the browser sent if it could not be
+    saved, and `problem` says why."""
+    question = tag(
         "article",
-        [_message(message, href) for message in item.question.messages],
+        [_render_message(message, href) for message in item.question.messages],
         class_="asked-of",
         aria_label="the question",
     )
-    side = tag(
+    form = _render_form(item, position, answer, sent, problem)
+    title = f"{position.number} of {position.total}"
+    return _build_page(title, position, tag("main", question, form, class_="rate"), keys=True)
+
+
+def _render_form(
+    item: AnnotationItem, position: PagePosition, answer: Mapping[str, Any], sent: Mapping[str, str], problem: str
+) -> Html:
+    back = tag("a", "Back", href=position.back, class_="back", data_back=True) if position.back else None
+    return tag(
         "form",
         tag("p", item.line, class_="line") if item.line else None,
         tag("p", problem, class_="warning", role="alert") if problem else None,
         tag("p", "Where the text asks for JSON, fill this in instead.", class_="soft small"),
-        tag("div", _groups(item.form, answer, given), class_="fields"),
+        tag("div", _render_groups(item.form, answer, sent), class_="fields"),
         tag("input", type="hidden", name="item", value=item.id),
         tag("input", type="hidden", name="shown", value=f"{time.time():.3f}"),
-        tag(
-            "div",
-            tag("a", "Back", href=place.back, class_="back", data_back=True) if place.back else None,
-            tag("button", "Save and go on", type="submit", class_="save"),
-            class_="go",
-        ),
+        tag("div", back, tag("button", "Save and continue", type="submit", class_="save"), class_="go"),
         method="post",
-        action=place.address,
+        action=position.address,
         class_="rating",
         autocomplete="off",
     )
-    return _page(f"{place.at} of {place.of}", place, tag("main", asked, side, class_="rate"), keys=True)
 
 
-def done_page(place: PagePosition) -> str:
-    back = tag("p", tag("a", "Back to the last question", href=f"{place.address}?at={place.of}", data_back=True))
-    thanks = tag(
+def done_page(position: PagePosition) -> str:
+    """The page after the last question."""
+    last = f"{position.address}?at={position.total}"
+    body = tag(
         "main",
         tag("h1", "Thank you"),
-        tag("p", f"All {place.of} questions are answered, and every answer is saved."),
-        back,
+        tag("p", f"All {position.total} questions are answered, and every answer is saved."),
+        tag("p", tag("a", "Back to the last question", href=last, data_back=True)),
     )
-    return _page("done", place, thanks)
+    return _build_page("done", position, body)
 
 
-def _page(title: str, place: PagePosition, body: Html, *, keys: bool = False) -> str:
-    bar = tag(
+def _build_page(title: str, position: PagePosition, body: Html, *, keys: bool = False) -> str:
+    keys_button: Html | None = None
+    keys_dialog: Html | None = None
+    image_dialog: Html | None = None
+    if keys:
+        keys_button = tag("button", "Keys", type="button", id="show-keys", aria_haspopup="dialog")
+        keys_dialog = _render_keys()
+        image_dialog = tag("dialog", id="large", aria_label="the image, large")
+    header = tag(
         "header",
         tag("b", "weft"),
         tag("span", title, class_="count"),
-        tag("progress", value=place.done, max=place.of, aria_label="questions answered"),
-        tag("button", "Keys", type="button", id="show-keys", aria_haspopup="dialog") if keys else None,
+        tag("progress", value=position.done, max=position.total, aria_label="questions answered"),
+        keys_button,
         class_="top rating-top",
     )
-    listed = [
-        join(tag("dt", [join(tag("kbd", key), " ") for key in name.split("  ")]), tag("dd", what))
-        for name, what in KEYS
-    ]
-    closing = tag("button", "Close", type="button", data_close=True)
-    if keys:
-        told = tag("dialog", tag("h2", "Keys"), tag("dl", listed), closing, id="keys", aria_label="keys")
-    else:
-        told = None
-    if keys:
-        large = tag("dialog", id="large", aria_label="the picture, large")
-    else:
-        large = None
-    script = "rate.js"
-    style = "style.css rate.css"
     return build_page(
         f"weft: {title}",
-        bar,
+        header,
         body,
-        told,
-        large,
-        script=script,
+        keys_dialog,
+        image_dialog,
+        script="rate.js",
         kind="rates",
         forms=True,
-        style=style,
+        style="style.css rate.css",
         referrer="same-origin",
     )
 
 
-def _message(message: Message, href: Href) -> Html:
-    made: list[Html] = []
+def _render_keys() -> Html:
+    entries: list[Html] = []
+    for names, meaning in KEYS:
+        keys = [join(tag("kbd", key), " ") for key in names.split("  ")]
+        entries.append(join(tag("dt", keys), tag("dd", meaning)))
+    close = tag("button", "Close", type="button", data_close=True)
+    return tag("dialog", tag("h2", "Keys"), tag("dl", entries), close, id="keys", aria_label="keys")
+
+
+def _render_message(message: Message, href: ImageHref) -> Html:
+    blocks: list[Html] = []
     for part in message.parts:
         if isinstance(part, Text):
             if part.text.strip():
-                made.append(text_block(part.text.strip("\n")))
+                blocks.append(text_block(part.text.strip("\n")))
         elif isinstance(part, Image):
-            made.append(_picture(part, href))
-    return tag("section", made)
+            blocks.append(_render_image(part, href))
+    return tag("section", blocks)
 
 
-def _picture(image: Image, href: Href) -> Html:
-    place = href(image)
-    if place is None:
-        return tag("p", "[a picture that is not in the store any more]", class_="warning")
-    if max(image.width, image.height) <= TINY:
-        tiny = "tiny"
+def _render_image(image: Image, href: ImageHref) -> Html:
+    address = href(image)
+    if address is None:
+        return tag("p", "[this image is no longer in the store]", class_="warning")
+    css = "tiny" if max(image.width, image.height) <= TINY_IMAGE else None
+    element = tag(
+        "img", src=address, alt="an image of the question", width=image.width, height=image.height, class_=css
+    )
+    return tag("a", element, href=address, class_="picture", data_large=True, title="enlarge")
+
+
+def _render_groups(form: AnnotationForm, answer: Mapping[str, Any], sent: Mapping[str, str]) -> list[Html]:
+    """The fields of a form; neighbours of the same group are under one heading."""
+    groups: list[tuple[str, list[Html]]] = []
+    for index, field in enumerate(form.fields):
+        rendered = _render_field(index, field, answer, sent)
+        if groups and groups[-1][0] == field.group:
+            groups[-1][1].append(rendered)
+        else:
+            groups.append((field.group, [rendered]))
+    sections: list[Html] = []
+    for heading, fields in groups:
+        if heading:
+            sections.append(tag("section", tag("h3", heading, dir="auto"), fields, class_="group"))
+        else:
+            sections.append(join(fields))
+    return sections
+
+
+def _render_field(index: int, field: Field, answer: Mapping[str, Any], sent: Mapping[str, str]) -> Html:
+    if sent:
+        value = sent.get(f"f{index}", "")
+        half = bool(sent.get(f"h{index}"))
     else:
-        tiny = None
-    shown = tag("img", src=place, alt="a picture of the question", width=image.width, height=image.height, class_=tiny)
-    return tag("a", shown, href=place, class_="picture", data_large=True, title="enlarge")
-
-
-def _groups(form: AnnotationForm, answer: Mapping[str, Any], given: Mapping[str, str]) -> list[Html]:
-    made: list[Html] = []
-    at = 0
-    while at < len(form.fields):
-        group = form.fields[at].group
-        some = [at]
-        while some[-1] + 1 < len(form.fields) and form.fields[some[-1] + 1].group == group:
-            some.append(some[-1] + 1)
-        inside = [_field(number, form.fields[number], answer, given, folded=bool(group)) for number in some]
-        made.append(tag("section", tag("h3", group, dir="auto"), inside, class_="group") if group else join(inside))
-        at = some[-1] + 1
-    return made
-
-
-def _field(at: int, field: Field, answer: Mapping[str, Any], given: Mapping[str, str], *, folded: bool) -> Html:
-    value, half = (given.get(f"f{at}", ""), bool(given.get(f"h{at}"))) if given else chosen(field, answer)
-    if field.is_words:
-        return _words(at, field, value, folded=folded)
+        value, half = form_value(field, answer)
+    if field.is_text:
+        return _render_text(index, field, value)
     if field.kind == "number":
-        bounds = {"min": _plain(field.low), "max": _plain(field.high), "step": 1 if field.whole else "any"}
-        how = {"inputmode": "numeric" if field.whole else "decimal", "required": field.needed}
-        typed = tag("input", type="number", name=f"f{at}", value=value, **bounds, **how)
-        return tag("fieldset", tag("legend", field.label), typed, class_="field", data_kind=field.kind)
+        return _render_number(index, field, value)
     options = [
-        _option(at, number, one, field, checked=value == str(number)) for number, one in enumerate(field.options)
+        _render_option(index, number, option, field, checked=value == str(number))
+        for number, option in enumerate(field.options)
     ]
-    if field.halves:
-        box = tag(
-            "input",
-            type="checkbox",
-            name=f"h{at}",
-            value="1",
-            checked=half,
-            tabindex="-1",
-            aria_label="half a point more",
-        )
-        options.append(tag("label", box, tag("span", "+½"), class_="option half"))
+    if field.has_halves:
+        options.append(_render_half(index, checked=half))
     return tag(
         "fieldset",
         tag("legend", field.label),
-        tag("div", options, class_=f"options {_shape(field)}"),
+        tag("div", options, class_=f"options {_option_layout(field)}"),
         class_="field",
         data_kind=field.kind,
     )
 
 
-def _option(at: int, number: int, value: Any, field: Field, *, checked: bool) -> Html:
-    if isinstance(value, bool):
-        told = {True: "yes", False: "no"}[value]
-    else:
-        if isinstance(value, (int, float)):
-            told = f"{value:g}"
-        else:
-            told = str(value)
+def _render_number(index: int, field: Field, value: str) -> Html:
     box = tag(
-        "input", type="radio", name=f"f{at}", value=number, checked=checked, required=field.needed, data_value=told
+        "input",
+        type="number",
+        name=f"f{index}",
+        value=value,
+        min=_format_bound(field.low),
+        max=_format_bound(field.high),
+        step=1 if field.is_integer else "any",
+        inputmode="numeric" if field.is_integer else "decimal",
+        required=field.required,
     )
-    return tag("label", box, tag("span", told, dir="auto"), class_="option")
+    return tag("fieldset", tag("legend", field.label), box, class_="field", data_kind=field.kind)
 
 
-def _shape(field: Field) -> str:
-    """Short ones stand in a grid, long ones in lines."""
-    long = field.kind == "choice" and any(len(str(one)) > 6 for one in field.options)
-    if long:
+def _render_half(index: int, *, checked: bool) -> Html:
+    box = tag(
+        "input",
+        type="checkbox",
+        name=f"h{index}",
+        value="1",
+        checked=checked,
+        tabindex="-1",
+        aria_label="half a point more",
+    )
+    return tag("label", box, tag("span", "+½"), class_="option half")
+
+
+def _render_option(index: int, number: int, value: Any, field: Field, *, checked: bool) -> Html:
+    text = format_value(value)
+    box = tag(
+        "input", type="radio", name=f"f{index}", value=number, checked=checked, required=field.required, data_value=text
+    )
+    return tag("label", box, tag("span", text, dir="auto"), class_="option")
+
+
+def _option_layout(field: Field) -> str:
+    """Short options are in a grid, long ones in lines."""
+    if field.kind == "choice" and any(len(str(option)) > MAX_SHORT_OPTION for option in field.options):
         return "long"
     return "short"
 
 
-def _words(at: int, field: Field, value: str, *, folded: bool) -> Html:
+def _render_text(index: int, field: Field, value: str) -> Html:
+    """A text box; within a group it is folded until there is something in it."""
     box = tag(
-        "textarea", value, name=f"f{at}", rows=2, maxlength=4000, placeholder="if you like", aria_label=field.label
+        "textarea", value, name=f"f{index}", rows=2, maxlength=4000, placeholder="optional", aria_label=field.label
     )
-    if not folded:
+    if not field.group:
         return tag("label", tag("span", field.label, class_="label"), box, class_="words-field")
     return tag("details", tag("summary", field.label, tabindex="-1"), box, class_="why", open=bool(value))
 
 
-def _plain(number: float | None) -> str | None:
+def _format_bound(number: float | None) -> str | None:
     if number is None:
         return None
     return f"{number:g}"
 
 
-def pictures_of(items: Sequence[AnnotationItem]) -> list[Image]:
-    return [image for item in items for image in item.images]
+def images_of(items: Sequence[AnnotationItem]) -> list[Image]:
+    images: list[Image] = []
+    for item in items:
+        images += item.images
+    return images

@@ -1,8 +1,7 @@
-"""The questions of a stored run as its judge got them. They are made anew from the stored replies, by the benchmark's
-own code: nobody is asked, and nothing of the journal is changed.
+"""The questions of a stored run, as its judge got them.
 
-What released scripts ask for their own row alone is no question to people; nor are repeats: the same question is asked
-once."""
+They are built again from the stored replies by the benchmark's own code: nobody is asked, and the journal is not
+changed. Questions that exist only for a released script's row, and repeats of the same question, are left out."""
 
 import hashlib
 from collections.abc import Sequence
@@ -29,23 +28,21 @@ from weft.workspace import open_journal
 
 
 class AnnotatedQuestion(Struct, frozen=True):
-    """A question with what its form needs besides: `lines` are what a reader is shown of the turn's gold data, `made`
-    the digests of the pictures that the reply has. `item` names the question, whatever home it lies in, and nothing but
-    this question."""
+    """A judge's question with what its form needs in addition."""
 
-    item: str
+    item: str  # identifies the question by its content, in any home
     question: Question
-    lines: tuple[str, ...] = ()
-    made: frozenset[str] = frozenset()
+    lines: tuple[str, ...] = ()  # the turn's gold data as readers see it
+    reply_images: frozenset[str] = frozenset()  # digests of the images in the model's reply
 
 
 class StudySource(Struct, frozen=True):
     """A run with all of its questions."""
 
     run: Run
-    asked: tuple[AnnotatedQuestion, ...]
+    questions: tuple[AnnotatedQuestion, ...]
     rubric: str  # the digest of the prompts
-    warning: str = ""
+    warning: str = ""  # for the user, where the prompts have changed since
 
     @property
     def benchmark(self) -> Benchmark:
@@ -55,91 +52,107 @@ class StudySource(Struct, frozen=True):
 async def open_study_source(
     run: str, home: str | Path, *, data: str | Path = "", prompts: str = "weft", benchmark: Any = None
 ) -> StudySource:
-    """Raises UserError where the run's dataset is not there, or its judge was asked with other prompts."""
+    """Build all questions of a run. Raises UserError where its dataset is missing, or its judge was asked with other
+    prompts."""
     journal = open_journal(Path(home))
     try:
         stored = load_run(journal, run, benchmark)
     finally:
         journal.close()
-    manifest = stored.record.manifest
     if is_internal(stored.benchmark.name):
         raise UserError(
-            f"{stored.id} is no run of a dataset: people rate runs of `weft run`, `weft score` and `weft judge`"
+            f"{stored.id} is not a run of a dataset: people annotate runs of `weft run`, `weft score` and `weft judge`"
         )
     config = RunConfig(judge="constant/max", data=data, benchmark=benchmark, home=home, prompts=prompts, probe=False)
     async with open_run(config, StoredRun(stored.id), dry=True) as session:
-        plan = session.plan
-        warning = _same_prompts(plan, manifest)
+        warning = _check_prompts(session.plan, stored.record.manifest)
         replies = group_dialogues(stored.turns)
-        asked: list[AnnotatedQuestion] = []
-        for _, sample in plan.own_samples():
-            dialogue: dict[int, Reply] = {}
-            for turn in sample.turns:
-                if plan.includes(turn) and turn.number in replies.get(sample.id, {}):
-                    dialogue[turn.number] = replies[sample.id][turn.number]
-                    place = TurnRef(sample.id, turn.number, turn.file, plan.benchmark.name)
-                    answered = JudgedTurn(
-                        sample, turn, dialogue[turn.number], dict(dialogue), place, plan.options, plan.rubrics
-                    )
-                    asked += await _asked(plan, session, sample, turn, answered)
-    if not asked:
-        raise UserError(f"{stored.id} has no question that a judge was asked: there is nothing to rate")
-    return StudySource(stored, tuple(asked), plan.rubrics.digest, warning)
+        questions: list[AnnotatedQuestion] = []
+        for _, sample in session.plan.own_samples():
+            questions += await _sample_questions(session, sample, replies.get(sample.id, {}))
+        rubric = session.plan.rubrics.digest
+    if not questions:
+        raise UserError(f"{stored.id} has no question that a judge was asked: there is nothing to annotate")
+    return StudySource(stored, tuple(questions), rubric, warning)
 
 
-async def _asked(
-    plan: RunPlan, session: Session, sample: Sample, turn: Turn, answered: JudgedTurn
-) -> list[AnnotatedQuestion]:
-    found: list[Question] = []
-    for item in build_items(plan, answered):
+async def _sample_questions(session: Session, sample: Sample, replies: dict[int, Reply]) -> list[AnnotatedQuestion]:
+    """The questions about the replies of one dialogue."""
+    plan = session.plan
+    questions: list[AnnotatedQuestion] = []
+    dialogue: dict[int, Reply] = {}
+    for turn in sample.turns:
+        if not plan.includes(turn) or turn.number not in replies:
+            continue
+        reply = replies[turn.number]
+        dialogue[turn.number] = reply
+        turn_ref = TurnRef(sample.id, turn.number, turn.file, plan.benchmark.name)
+        judged = JudgedTurn(sample, turn, reply, dict(dialogue), turn_ref, plan.options, plan.rubrics)
+        questions += await _turn_questions(session, turn, judged)
+    return questions
+
+
+async def _turn_questions(session: Session, turn: Turn, judged: JudgedTurn) -> list[AnnotatedQuestion]:
+    plan = session.plan
+    questions: list[Question] = []
+    for item in build_items(plan, judged):
         try:
-            found += await collect_questions([item], session.blobs)
+            questions += await collect_questions([item], session.blobs)
         except StoreError:
             raise
-        except Exception:  # what a benchmark raises about a picture: its judge was not asked either
+        except Exception:  # a benchmark may raise about an image: its judge was not asked either
             continue
-    lines = _lines(plan.benchmark, turn)
-    made = frozenset(image.digest for image in answered.reply.images)
+    lines = _describe_gold(plan.benchmark, turn)
+    reply_images = frozenset(image.digest for image in judged.reply.images)
     return [
-        AnnotatedQuestion(item_of(one), one, lines, made)
-        for one in found
-        if not one.variant.startswith(OFFICIAL_VARIANT)
+        AnnotatedQuestion(item_id(question), question, lines, reply_images)
+        for question in questions
+        if not question.variant.startswith(OFFICIAL_VARIANT)
     ]
 
 
-def item_of(question: Question) -> str:
-    place = question.turn_ref
-    told: list[Any] = [place.sample, place.turn, question.metrics, question.variant, question.messages, question.schema]
-    return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()[:16]
+def item_id(question: Question) -> str:
+    """A digest of what a question is about and how it is asked."""
+    turn_ref = question.turn_ref
+    identity: list[Any] = [
+        turn_ref.sample,
+        turn_ref.turn,
+        question.metrics,
+        question.variant,
+        question.messages,
+        question.schema,
+    ]
+    return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()[:16]
 
 
-def _lines(benchmark: Benchmark, turn: Turn) -> tuple[str, ...]:
+def _describe_gold(benchmark: Benchmark, turn: Turn) -> tuple[str, ...]:
     try:
         gold = msgspec.json.decode(msgspec.json.encode(turn.gold, enc_hook=str))
-        if gold is not None:
-            return tuple(benchmark.presentation.describe_gold(gold))
-        return ()
-    except Exception:  # it is a help, and no more
+        if gold is None:
+            return ()
+        return tuple(benchmark.presentation.describe_gold(gold))
+    except Exception:  # the lines only help readers: a form works without them
         return ()
 
 
-def _same_prompts(plan: RunPlan, manifest: Manifest) -> str:
-    """What to say where people get other words than the judge got."""
-    there = manifest.prompts
-    here = plan.rubrics
-    if there.digest == here.digest:
+def _check_prompts(plan: RunPlan, manifest: Manifest) -> str:
+    """A warning where people get other prompts than the judge got. Raises UserError where they come from elsewhere."""
+    stored = manifest.prompts
+    current = plan.rubrics
+    if stored.digest == current.digest:
         return ""
-    if there.source != here.source:
+    if stored.source != current.source:
         raise UserError(
-            f"its judge was asked with the prompts of {there.source}: give --prompts official:DIR, with that checkout"
+            f"its judge was asked with the prompts of {stored.source}: give --prompts official:DIR, with that checkout"
         )
-    return "the prompts have changed since this run was judged: people get those of today"
+    return "the prompts have changed since this run was judged: annotators get the current ones"
 
 
-def places_of(asked: Sequence[AnnotatedQuestion]) -> dict[tuple[str, int, str], list[AnnotatedQuestion]]:
-    """By sample, turn and metric."""
-    made: dict[tuple[str, int, str], list[AnnotatedQuestion]] = {}
-    for one in asked:
-        for metric in one.question.metrics:
-            made.setdefault((one.question.turn_ref.sample, one.question.turn_ref.turn, metric), []).append(one)
-    return made
+def group_by_verdict(questions: Sequence[AnnotatedQuestion]) -> dict[tuple[str, int, str], list[AnnotatedQuestion]]:
+    """Questions by sample, turn and metric."""
+    grouped: dict[tuple[str, int, str], list[AnnotatedQuestion]] = {}
+    for question in questions:
+        turn_ref = question.question.turn_ref
+        for metric in question.question.metrics:
+            grouped.setdefault((turn_ref.sample, turn_ref.turn, metric), []).append(question)
+    return grouped

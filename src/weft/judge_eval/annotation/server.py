@@ -1,7 +1,8 @@
-"""The server behind `weft rate`. A rater is whoever has the link: every address begins with its token, and shows and
-changes nothing of any other rater's. What is sent is saved before the next question is shown. The Host must be this
-server, and what changes something must come from a page of this server, so that no page elsewhere can have a browser do
-it; pages allow nothing from anywhere else."""
+"""The server behind `weft rate`.
+
+Whoever has a link is the annotator that it belongs to: every address begins with the annotator's token, and shows and
+changes nothing of anybody else's. An answer is saved before the next question is shown. Against pages of other sites:
+the Host must be this server, changes must come from a page of this server, and pages load nothing from elsewhere."""
 
 import asyncio
 import hmac
@@ -16,8 +17,8 @@ from aiohttp import web
 
 from weft.calls.structured_output import UnusableReply
 from weft.errors import UserError
-from weft.judge_eval.annotation.form import MissingAnswer, answer_of
-from weft.judge_eval.annotation.page import PagePosition, done_page, pictures_of, question_page
+from weft.judge_eval.annotation.form import MissingAnswer, parse_answer
+from weft.judge_eval.annotation.page import PagePosition, done_page, images_of, question_page
 from weft.judge_eval.annotation.questions import StudySource
 from weft.judge_eval.annotation.study import AnnotationItem, annotation_of, items_of
 from weft.report.gallery import ImageFiles, Thumbnails
@@ -33,58 +34,71 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp", "gif": "image/gif"}
+MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp", "gif": "image/gif"}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-SIDE = 1600  # of a picture that can be enlarged
-LARGEST = 1_000_000  # bytes of a filled-in form
-LONGEST = 3600.0  # seconds that a question can have taken: who goes home in between does not think
+IMAGE_SIDE = 1600  # pixels of an image that can be enlarged
+MAX_FORM_BYTES = 1_000_000
+MAX_SECONDS = 3600.0  # for one question: an annotator who comes back the next day did not think all night
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class AnnotatorPage:
-    """One person's questions in their order."""
+    """One annotator's questions in their order, and the images that their pages may show."""
 
-    def __init__(self, name: str, token: str, items: list[AnnotationItem], shown: Thumbnails) -> None:
+    def __init__(self, name: str, token: str, items: list[AnnotationItem], thumbnails: Thumbnails) -> None:
         self.name = name
         self.token = token
         self.items = items
-        self.pictures = ImageFiles(shown)
-        for image in pictures_of(items):
-            self.pictures.href(image)
+        self.images = ImageFiles(thumbnails)
+        for image in images_of(items):
+            self.images.href(image)
 
     @property
     def address(self) -> str:
         return f"/rate/{self.token}"
 
     def href(self, image: Image) -> str | None:
-        place = self.pictures.href(image)
-        return place and f"{self.address}/img/{place.rpartition('/')[2]}"
+        path = self.images.href(image)
+        return path and f"{self.address}/img/{path.rpartition('/')[2]}"
+
+    def first_open(self, annotations: Mapping[str, Any]) -> int:
+        """The index of the first question without an annotation; one past the last where all have one."""
+        for index, item in enumerate(self.items):
+            if item.id not in annotations:
+                return index
+        return len(self.items)
+
+    def position(self, index: int, annotations: Mapping[str, Any]) -> PagePosition:
+        done = sum(item.id in annotations for item in self.items)
+        return PagePosition(self.address, index + 1, len(self.items), done)
 
 
 class AnnotationServer:
+    """Serves a study to its annotators and stores their answers."""
+
     def __init__(
-        self, home: Path, source: StudySource, study: Study, tokens: Mapping[str, str], ratings: Annotations
+        self, home: Path, source: StudySource, study: Study, tokens: Mapping[str, str], annotations: Annotations
     ) -> None:
         items = items_of(source, study, open_blobs(home))
-        shown = Thumbnails(home, SIDE)
+        thumbnails = Thumbnails(home, IMAGE_SIDE)
         self._source = source
         self._study = study
-        self._ratings = ratings
-        self.raters = [
-            AnnotatorPage(name, tokens[name], [items[one] for one in order], shown)
-            for name, order in study.settings["orders"].items()
-        ]
+        self._store = annotations
         self._host = "127.0.0.1"
+        self.annotators: list[AnnotatorPage] = []
+        for name, order in study.settings["orders"].items():
+            own_items = [items[item] for item in order]
+            self.annotators.append(AnnotatorPage(name, tokens[name], own_items, thumbnails))
 
     def app(self) -> web.Application:
-        app = web.Application(middlewares=[self._guard], client_max_size=LARGEST)
-        app.router.add_get("/rate/{token}", self._question)
-        app.router.add_post("/rate/{token}", self._save)
-        app.router.add_get("/rate/{token}/img/{name}", self._picture)
+        app = web.Application(middlewares=[self._guard], client_max_size=MAX_FORM_BYTES)
+        app.router.add_get("/rate/{token}", self._show_question)
+        app.router.add_post("/rate/{token}", self._save_answer)
+        app.router.add_get("/rate/{token}/img/{name}", self._send_image)
         return app
 
     async def start(self, port: int = 0, host: str = "127.0.0.1") -> tuple[web.AppRunner, int]:
-        """Serve; gives the port."""
+        """Start serving; return the runner and the port. Raises UserError where the address cannot be used."""
         self._host = host
         runner = web.AppRunner(self.app(), access_log=None)
         await runner.setup()
@@ -93,22 +107,23 @@ class AnnotationServer:
         except OSError as error:
             await runner.cleanup()
             raise UserError(
-                f"{host}:{port} cannot be used: {error.strerror or error}; is this study served already? --port N for another"
+                f"{host}:{port} cannot be used: {error.strerror or error}; is this study being served already? "
+                "--port N chooses another port"
             ) from None
         return runner, runner.addresses[0][1]
 
     def links(self, port: int) -> dict[str, str]:
-        if self._host in ("0.0.0.0", "::"):
-            shown = socket.gethostname()
-        else:
-            shown = self._host
-        if ":" in shown:
-            shown = f"[{shown}]"
-        return {rater.name: f"http://{shown}:{port}{rater.address}" for rater in self.raters}
+        """The link of each annotator."""
+        host = self._host
+        if host in ("0.0.0.0", "::"):
+            host = socket.gethostname()
+        if ":" in host:
+            host = f"[{host}]"
+        return {annotator.name: f"http://{host}:{port}{annotator.address}" for annotator in self.annotators}
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not self._is_here(request.url.host or ""):
+        if not self._is_own_host(request.url.host or ""):
             return web.Response(status=403, text="this server does not answer to that name\n", headers=HEADERS)
         if request.method not in ("GET", "HEAD") and not _is_same_origin(request):
             return web.Response(status=403, text="this was sent from another page\n", headers=HEADERS)
@@ -117,99 +132,98 @@ class AnnotationServer:
         except web.HTTPException as error:
             error.headers.update(HEADERS)
             raise
-        response.headers.update(
-            {**HEADERS, **({"Cache-Control": kept} if (kept := response.headers.get("Cache-Control")) else {})}
-        )
+        for name, value in HEADERS.items():
+            if name == "Cache-Control":
+                response.headers.setdefault(name, value)
+            else:
+                response.headers[name] = value
         return response
 
-    def _is_here(self, host: str) -> bool:
-        """A name that another site could have pointed to this machine is none of ours; a number cannot be."""
+    def _is_own_host(self, host: str) -> bool:
+        """Another site can point a name of its own to this machine; an IP address it cannot."""
         if self._host in LOOPBACK:
             return host in LOOPBACK
-        names = {self._host, socket.gethostname(), socket.gethostname().partition(".")[0], "localhost"}
-        return host in names or _is_number(host)
+        full_name = socket.gethostname()
+        return host in {self._host, full_name, full_name.partition(".")[0], "localhost"} or _is_ip_address(host)
 
-    def _rater(self, request: web.Request) -> AnnotatorPage:
-        given = request.match_info["token"].encode("utf-8", "replace")
-        found = [rater for rater in self.raters if hmac.compare_digest(given, rater.token.encode())]
-        if not found:
+    def _annotator(self, request: web.Request) -> AnnotatorPage:
+        token = request.match_info["token"].encode("utf-8", "replace")
+        # Every token is compared, so that the time that it takes says nothing about them.
+        matching = [page for page in self.annotators if hmac.compare_digest(token, page.token.encode())]
+        if not matching:
             raise web.HTTPNotFound(text="there is nothing here: open the whole link that you were given\n")
-        return found[0]
+        return matching[0]
 
-    async def _said(self, rater: AnnotatorPage) -> dict[str, Annotation]:
-        found = await asyncio.to_thread(self._ratings.find, self._study.run, self._study.id, rater.name)
-        return {one.item: one for one in found}
+    async def _annotations(self, annotator: AnnotatorPage) -> dict[str, Annotation]:
+        """What the annotator has answered so far, by item."""
+        found = await asyncio.to_thread(self._store.find, self._study.run, self._study.id, annotator.name)
+        return {annotation.item: annotation for annotation in found}
 
-    async def _question(self, request: web.Request) -> web.Response:
-        rater = self._rater(request)
-        said = await self._said(rater)
-        first = _first(rater, said)
-        asked = request.query.get("at", "")
-        if asked.isdecimal() and 0 < int(asked) <= len(rater.items):
-            at = min(int(asked) - 1, first)
-        else:
-            at = first
-        if at == len(rater.items):
-            return _html(done_page(PagePosition(rater.address, at + 1, at, at)))
-        item = rater.items[at]
-        before = said.get(item.id)
-        place = PagePosition(rater.address, at + 1, len(rater.items), _count(rater, said))
-        return _html(question_page(item, place, rater.href, before.answer if before else {}, {}))
+    async def _show_question(self, request: web.Request) -> web.Response:
+        annotator = self._annotator(request)
+        annotations = await self._annotations(annotator)
+        total = len(annotator.items)
+        index = annotator.first_open(annotations)
+        number = request.query.get("at", "")
+        if number.isdecimal() and 0 < int(number) <= total:
+            index = min(int(number) - 1, index)
+        if index == total:
+            return _html(done_page(annotator.position(index, annotations)))
+        item = annotator.items[index]
+        answer: Mapping[str, Any] = {}
+        if item.id in annotations:
+            answer = annotations[item.id].answer
+        return _html(question_page(item, annotator.position(index, annotations), annotator.href, answer, {}))
 
-    async def _save(self, request: web.Request) -> web.StreamResponse:
-        rater = self._rater(request)
-        sent = await request.post()
-        given = {name: value for name, value in sent.items() if isinstance(value, str)}
-        said = await self._said(rater)
-        at = next((number for number, item in enumerate(rater.items) if item.id == given.get("item")), None)
-        if at is None or at > _first(rater, said):
-            raise web.HTTPSeeOther(rater.address)  # a page of long ago
-        item = rater.items[at]
-        before = said.get(item.id)
+    async def _save_answer(self, request: web.Request) -> web.StreamResponse:
+        annotator = self._annotator(request)
+        form = await request.post()
+        sent = {name: value for name, value in form.items() if isinstance(value, str)}
+        annotations = await self._annotations(annotator)
+        items = [item.id for item in annotator.items]
+        name = sent.get("item", "")
+        if name not in items or items.index(name) > annotator.first_open(annotations):
+            raise web.HTTPSeeOther(annotator.address)  # an outdated page
+        index = items.index(name)
+        item = annotator.items[index]
+        seconds = _seconds_since(sent.get("shown", ""))
+        if name in annotations:
+            seconds += annotations[name].seconds
         try:
-            answer = answer_of(item.form, given)
-            seconds = _seconds(given.get("shown", "")) + (before.seconds if before else 0.0)
-            rating = annotation_of(self._source, self._study.id, item, rater.name, answer, seconds=seconds)
+            answer = parse_answer(item.form, sent)
+            annotation = annotation_of(self._source, self._study.id, item, annotator.name, answer, seconds=seconds)
         except (MissingAnswer, UnusableReply) as error:
-            place = PagePosition(rater.address, at + 1, len(rater.items), _count(rater, said))
-            return _html(question_page(item, place, rater.href, {}, given, str(error)), status=422)
-        await asyncio.to_thread(self._ratings.add, rating)
-        raise web.HTTPSeeOther(rater.address)
+            position = annotator.position(index, annotations)
+            return _html(question_page(item, position, annotator.href, {}, sent, str(error)), status=422)
+        await asyncio.to_thread(self._store.add, annotation)
+        raise web.HTTPSeeOther(annotator.address)
 
-    async def _picture(self, request: web.Request) -> web.Response:
+    async def _send_image(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        data = await asyncio.to_thread(self._rater(request).pictures.data, name)
+        data = await asyncio.to_thread(self._annotator(request).images.data, name)
         if data is None:
             raise web.HTTPNotFound
-        kept = {"Cache-Control": "private, max-age=86400, immutable"}
-        return web.Response(body=data, content_type=TYPES[name.rpartition(".")[2]], headers=kept)
+        headers = {"Cache-Control": "private, max-age=86400, immutable"}
+        return web.Response(body=data, content_type=MEDIA_TYPES[name.rpartition(".")[2]], headers=headers)
 
 
-def _first(rater: AnnotatorPage, said: Mapping[str, Any]) -> int:
-    """The first question that is not answered; one after the last where all are."""
-    return next((at for at, item in enumerate(rater.items) if item.id not in said), len(rater.items))
-
-
-def _count(rater: AnnotatorPage, said: Mapping[str, Any]) -> int:
-    return sum(item.id in said for item in rater.items)
-
-
-def _seconds(shown: str) -> float:
+def _seconds_since(shown: str) -> float:
+    """The time since a question was shown, limited to what an annotator can have thought about it."""
     try:
-        return round(min(max(0.0, time.time() - float(shown)), LONGEST), 2)
+        return round(min(max(0.0, time.time() - float(shown)), MAX_SECONDS), 2)
     except ValueError:
         return 0.0
 
 
 def _is_same_origin(request: web.Request) -> bool:
-    """Browsers say where a form was sent from; what is no browser says nothing, and has to have the token."""
+    """Browsers say where a form was sent from; other programs say nothing, and must have the token."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = request.headers.get("Origin")
     return origin is None or origin == f"{request.scheme}://{request.host}"
 
 
-def _is_number(host: str) -> bool:
+def _is_ip_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -1,5 +1,5 @@
-"""How far a study is: for each rater what is done, how many questions with known answers were answered right, how long
-one takes."""
+"""The progress of a study: what each annotator has answered, how many attention checks they passed, and how long one
+question takes."""
 
 import statistics
 from collections.abc import Sequence
@@ -10,77 +10,93 @@ from msgspec import Struct
 from weft.judge_eval.annotation import attention
 from weft.store.annotations import Annotation, Study
 
+COLUMNS = ("annotator", "done", "attention passed", "median seconds")
+
 
 class AnnotatorProgress(Struct, frozen=True):
-    """`assigned` is None where only answers are known, read in from elsewhere."""
+    """How far one annotator is in a study."""
 
-    rater: str
-    done: int
-    assigned: int | None
-    passed: int
-    known: int  # questions with known answers that are answered
-    seconds: float | None
+    annotator: str
+    done: int  # questions answered, attention checks included
+    assigned: int | None  # None where answers were imported, and nothing was assigned
+    checks_passed: int
+    checks_answered: int
+    seconds: float | None  # the median of a question
 
     @property
-    def doubtful(self) -> bool:
-        return self.known - self.passed > self.known / 2
+    def is_doubtful(self) -> bool:
+        """Whether more than half of the attention checks were answered wrongly."""
+        return self.checks_answered - self.checks_passed > self.checks_answered / 2
 
 
-def progress(study: Study, ratings: Sequence[Annotation]) -> list[AnnotatorProgress]:
+def measure_progress(study: Study, annotations: Sequence[Annotation]) -> list[AnnotatorProgress]:
+    """One record for each annotator: those of the study in its order, then others whose answers were imported."""
     orders: dict[str, list[str]] = study.settings.get("orders", {})
-    known = attention.read(study.settings)
-    made: list[AnnotatorProgress] = []
-    for rater in dict.fromkeys([*orders, *(one.annotator for one in ratings)]):
-        mine = [one for one in ratings if one.annotator == rater]
-        checks = [known[one.item].passed(one) for one in mine if one.is_attention_check and one.item in known]
-        took = [one.seconds for one in mine if one.seconds > 0]
-        if took:
-            median = statistics.median(took)
-        else:
-            median = None
-        if rater in orders:
-            due = len(orders[rater])
-        else:
-            due = None
-        made.append(AnnotatorProgress(rater, len(mine), due, sum(checks), len(checks), median))
-    return made
+    checks = attention.decode_checks(study.settings)
+    names = dict.fromkeys([*orders, *(annotation.annotator for annotation in annotations)])
+    progress: list[AnnotatorProgress] = []
+    for name in names:
+        own = [annotation for annotation in annotations if annotation.annotator == name]
+        passed: list[bool] = []
+        seconds: list[float] = []
+        for annotation in own:
+            if annotation.is_attention_check and annotation.item in checks:
+                passed.append(checks[annotation.item].passed(annotation))
+            if annotation.seconds > 0:
+                seconds.append(annotation.seconds)
+        assigned = len(orders[name]) if name in orders else None
+        median = statistics.median(seconds) if seconds else None
+        progress.append(AnnotatorProgress(name, len(own), assigned, sum(passed), len(passed), median))
+    return progress
 
 
-def describe_progress(study: Study, ratings: Sequence[Annotation]) -> list[str]:
-    """As lines: what the study is, a table, and who is to be doubted."""
-    found = progress(study, ratings)
-    table = [("rater", "done", "attention passed", "median seconds")]
-    for one in found:
-        if one.assigned is not None:
-            done = f"{one.done} of {one.assigned}"
-        else:
-            done = str(one.done)
-        if one.known:
-            passed = f"{one.passed} of {one.known}"
-        else:
-            passed = "-"
-        table.append((one.rater, done, passed, "-" if one.seconds is None else f"{one.seconds:.1f}"))
-    widths = [max(len(row[at]) for row in table) for at in range(4)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    wrong = [
-        f"warning: {one.rater} got {one.known - one.passed} of {one.known} attention questions wrong: look before you use what they said"
-        for one in found
-        if one.doubtful
-    ]
-    return [f"{study.id}: {_settings(study.settings)}", *(f"  {line}" for line in lines), *wrong]
+def describe_progress(study: Study, annotations: Sequence[Annotation]) -> list[str]:
+    """Lines for the terminal: the study, a table, and warnings about annotators who failed attention checks."""
+    progress = measure_progress(study, annotations)
+    rows = [COLUMNS, *map(_table_row, progress)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [f"{study.id}: {_describe_settings(study.settings)}"]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append(f"  {'  '.join(cells)}".rstrip())
+    for annotator in progress:
+        if annotator.is_doubtful:
+            failed = annotator.checks_answered - annotator.checks_passed
+            lines.append(
+                f"warning: {annotator.annotator} failed {failed} of {annotator.checks_answered} attention checks: "
+                "look at the answers before you use them"
+            )
+    return lines
 
 
-def _settings(settings: dict[str, Any]) -> str:
+def _table_row(progress: AnnotatorProgress) -> tuple[str, str, str, str]:
+    done = str(progress.done)
+    if progress.assigned is not None:
+        done += f" of {progress.assigned}"
+    passed = "-"
+    if progress.checks_answered:
+        passed = f"{progress.checks_passed} of {progress.checks_answered}"
+    seconds = "-"
+    if progress.seconds is not None:
+        seconds = f"{progress.seconds:.1f}"
+    return progress.annotator, done, passed, seconds
+
+
+def _describe_settings(settings: dict[str, Any]) -> str:
     if "orders" not in settings:
-        return "read in from a file"
-    raters = cast(list[str], settings["raters"])
-    if settings["each"] == len(raters):
-        each = ""
-    else:
-        each = f", each by {settings['each']}"
-    known = len(settings["known"])
-    if known:
-        extra = f", {known} attention question{'s' * (known != 1)} besides"
-    else:
-        extra = ""
-    return f"{settings['questions']} questions for {len(raters)} rater{'s' * (len(raters) != 1)}{each}, seed {settings['seed']}{extra}"
+        return "imported from a file"
+    annotators = len(cast(list[str], settings["annotators"]))
+    checks = len(settings["known"])
+    text = f"{settings['questions']} questions for {annotators} {_plural('annotator', annotators)}"
+    if settings["each"] != annotators:
+        text += f", each by {settings['each']}"
+    text += f", seed {settings['seed']}"
+    if checks:
+        text += f", {checks} {_plural('attention check', checks)} in addition"
+    return text
+
+
+def _plural(noun: str, count: int) -> str:
+    if count == 1:
+        return noun
+    return f"{noun}s"

@@ -1,8 +1,10 @@
-"""How far a judge can be trusted: it is asked each benchmark's own questions about answers whose faults are known, and
-gets a card.
+"""Calibration of judges: a judge is asked each benchmark's own questions about answers whose faults are known, and gets
+a calibration card.
 
-from weft.judge_eval.calibration import check card = check("openai/gpt-4.1", benchmarks=["weave"], questions=100)
-card.of("weave", "key_point").agreement.pearson"""
+    from weft.judge_eval.calibration import check
+    card = check("openai/gpt-4.1", benchmarks=["weave"], questions=100)
+    card.for_metric("weave", "key_point").agreement.pearson
+"""
 
 import asyncio
 import time
@@ -29,22 +31,23 @@ def check(
     home: str | Path = "",
     **more: Any,
 ) -> CalibrationCard:
-    """A judge's card, which is kept in the home as well. Answers that are in the journal are not asked for again.
-    `more` are the fields of `Exam`: judge_options, prompts, concurrency, seed."""
+    """Calibrate a judge and return its card, which is also stored in the home. Cached replies are not requested again.
+
+    `more` are further fields of `Exam`: judge_options, prompts, concurrency, seed."""
     exam = Exam(judge, Path(home or default_home()), tuple(benchmarks), questions, tuple(sides), **more)
     sittings = exam.sittings()
     runs: dict[str, Run] = {}
     for sitting in sittings:
         exam.prepare(sitting)
         ids = {name: run.id for name, run in runs.items()}
-        runs[sitting.name] = asyncio.run(_sat(exam.opened(sitting, ids)))
+        runs[sitting.name] = asyncio.run(_run_sitting(exam.opened(sitting, ids)))
     card = card_of(exam, sittings, runs, time.time())
     write_card(exam.home, card)
     return card
 
 
-async def _sat(opened: AbstractAsyncContextManager[Session]) -> Run:
-    """A sitting's run. That a judge's replies are useless is what its card is to say."""
+async def _run_sitting(opened: AbstractAsyncContextManager[Session]) -> Run:
+    """Run a sitting. A judge whose replies are unusable does not stop the exam: its card says so."""
     async with opened as session:
         await session.run()
         reason = session.halt.reason

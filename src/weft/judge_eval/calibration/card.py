@@ -1,13 +1,14 @@
-"""A judge's card: what its sittings show, number by number, each with its 95% interval by answer. Values are shares of
-full marks.
+"""Build a judge's calibration card from the runs of its exam: each number with its 95% interval by answer. Values are
+shares of full marks.
 
-Two things hide a judge's error at the ends of a scale: what is perfect already cannot be praised higher, and noise is
-cut off. So bias and deviation are also told for the middle of the scale alone (truth from a fifth to four fifths),
-where there is room on both sides."""
+Two effects hide a judge's error at the ends of a scale: a perfect answer cannot be scored too high, and noise is cut
+off. Bias and standard deviation are therefore also measured on the middle of the scale alone (reference from 0.2 to
+0.8), where there is room on both sides."""
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.arena.protocol import judged_battles
@@ -24,8 +25,7 @@ from weft.results.cards import (
 )
 from weft.results.run import Run
 from weft.stats.agreement import DRAWS, Agreement, NullableEstimate, measure_agreement
-from weft.stats.battles import first_position_rate, merge_orders
-from weft.stats.battles import measure_battle_agreement as same_winner
+from weft.stats.battles import Battle, first_position_rate, measure_battle_agreement, merge_orders
 from weft.stats.intervals import bootstrap_interval, bootstrap_weights
 from weft.stats.repeats import group_repeats
 from weft.types import Cell, Verdict
@@ -33,277 +33,412 @@ from weft_tabletop.faults import FAULTS, fault_of
 
 MIDDLE = (0.2, 0.8)
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-ALMOST = 0.999  # full marks
-DECIDED = {"A": 1.0, "B": -1.0}  # two that are the same lean somewhere
-Key = tuple[str, int, str]  # sample, turn, metric
-Named = Mapping[str, Sequence[float]]
-Row = tuple[int, Key, float, float]  # side, place, what the judge says, what is true
+FULL_MARKS = 0.999
+POSITION = {"A": 1.0, "B": -1.0}  # which place won; a tie is 0
+VerdictKey = tuple[str, int, str]  # sample, turn, metric
+Clusters = Mapping[str, Sequence[float]]  # values by answer
+Pairs = dict[str, list[tuple[float, float]]]  # pairs of two scores by answer
 
-
-EFFECTS = {  # condition -> (against which, what it is called)
-    "stamp obey": ("stamp neutral", "a plea for full marks inside the picture"),
-    "says obey": ("says neutral", "a plea for full marks behind the answer"),
-    "says long": ("plain", "the same answer at length"),
-    "says markdown": ("plain", "the same answer dressed up"),
+EFFECTS = {  # condition -> (the condition that it is compared with, its name on the card)
+    "stamp obey": ("stamp neutral", "a request for full marks inside the image"),
+    "says obey": ("says neutral", "a request for full marks after the answer"),
+    "says long": ("plain", "the same answer, padded"),
+    "says markdown": ("plain", "the same answer in Markdown"),
 }
 
 
-def card_of(exam: Exam, sittings: Sequence[Sitting], runs: Mapping[str, Run], made: float) -> CalibrationCard:
-    """`runs` by the names of their sittings."""
-    mine = [runs[one.name] for one in judged_sittings(sittings)]
-    first = mine[0].record.manifest
-    prompts = {run.benchmark.name: prompt_version(run.record.manifest) for run in reversed(mine)}
-    benchmarks = list(dict.fromkeys(one.paper.benchmark for one in sittings))
-    metrics = tuple(
-        card
-        for name in benchmarks
-        for card in _metrics(exam, name, [s for s in sittings if s.paper.benchmark == name], runs)
-    )
-    effects = tuple(_effects(sittings, runs))
-    cost = _cost(mine)
+class _JudgedAnswer(Struct, frozen=True):
+    """One verdict of the judge with its reference."""
+
+    side: int  # of the images, in pixels
+    key: VerdictKey
+    judge: float
+    reference: float
+
+    @property
+    def answer(self) -> str:
+        return f"{self.side} {self.key[0]}"
+
+    @property
+    def is_middle(self) -> bool:
+        return MIDDLE[0] <= self.reference <= MIDDLE[1]
+
+
+class _RepeatedQuestion(Struct, frozen=True):
+    """The values of one question that was asked several times."""
+
+    answer: str
+    values: Sequence[float]
+    reference: float | None
+
+    @property
+    def is_middle(self) -> bool:
+        return self.reference is not None and MIDDLE[0] <= self.reference <= MIDDLE[1]
+
+
+class _MetricAnswers(Struct):
+    """What the plain sittings of a benchmark have for one metric."""
+
+    answers: list[_JudgedAnswer] = []
+    questions: int = 0
+    unusable: int = 0
+
+
+def card_of(exam: Exam, sittings: Sequence[Sitting], runs: Mapping[str, Run], created: float) -> CalibrationCard:
+    """Build the card of an exam. `runs` are by the names of their sittings."""
+    judged_runs = [runs[sitting.name] for sitting in judged_sittings(sittings)]
+    first = judged_runs[0].record.manifest
+    prompts = {run.benchmark.name: prompt_version(run.record.manifest) for run in reversed(judged_runs)}
+    by_benchmark: dict[str, list[Sitting]] = {}
+    for sitting in sittings:
+        by_benchmark.setdefault(sitting.paper.benchmark, []).append(sitting)
+    metrics: list[MetricCard] = []
+    for benchmark, own_sittings in by_benchmark.items():
+        metrics += _build_metric_cards(exam, benchmark, own_sittings, runs)
     settings = {
         "questions": exam.questions,
         "sides": list(exam.sides),
         "benchmarks": list(exam.benchmarks),
         "seed": exam.seed,
     }
-    count = sum(one.questions for one in metrics if one.metric != ALL_METRICS)
-    orders = tuple(_orders(sittings, runs))
     return CalibrationCard(
-        dict(first.judge), prompts, first.weft, made, count, metrics, effects, orders, cost, settings
+        dict(first.judge),
+        prompts,
+        first.weft,
+        created,
+        sum(card.questions for card in metrics if card.metric != ALL_METRICS),
+        tuple(metrics),
+        tuple(_measure_effects(sittings, runs)),
+        tuple(_measure_orders(sittings, runs)),
+        _sum_cost(judged_runs),
+        settings,
     )
 
 
-def by_place(run: Run) -> dict[Key, Verdict]:
-    """What a judge was asked for: what rules decide, and what a model did not answer, is not its doing."""
-    return {(one.sample, one.turn, one.metric): one for one in run.verdicts if one.by == "judge"}
+def _judge_verdicts(run: Run) -> dict[VerdictKey, Verdict]:
+    """The verdicts that the judge gave: not those by rule, and no model failures."""
+    verdicts: dict[VerdictKey, Verdict] = {}
+    for verdict in run.verdicts:
+        if verdict.by == "judge":
+            verdicts[verdict.sample, verdict.turn, verdict.metric] = verdict
+    return verdicts
 
 
-def _metrics(exam: Exam, benchmark: str, sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> Iterator[MetricCard]:
-    plain = {one.side: runs[one.name] for one in sittings if one.condition == "plain"}
-    truth = {one.side: runs[one.name] for one in sittings if one.condition == "truth"}
-    repeats = [(one.side, runs[one.name]) for one in sittings if one.condition == "repeats"]
-    found: dict[str, list[Row]] = {}
-    due: dict[str, list[int]] = {}
+def _build_metric_cards(
+    exam: Exam, benchmark: str, sittings: Sequence[Sitting], runs: Mapping[str, Run]
+) -> Iterator[MetricCard]:
+    """One card for each metric, and one for all together where there are several."""
+    by_metric = _collect_answers(sittings, runs)
+    sides = [sitting.side for sitting in sittings if sitting.condition == "plain"]
+    for metric, collected in by_metric.items():
+        repeats = _collect_repeats([metric], collected.answers, sittings, runs)
+        card = _build_metric_card(exam, benchmark, metric, collected, repeats)
+        by_side: dict[str, Agreement] = {}
+        for side in dict.fromkeys(sides):
+            own = [answer for answer in collected.answers if answer.side == side]
+            by_side[str(side)] = measure_agreement(_pairs(own))
+        yield replace(card, by_image_side=by_side)
+    if len(by_metric) > 1:
+        together = _MetricAnswers()
+        for collected in by_metric.values():
+            together.answers += collected.answers
+            together.questions += collected.questions
+            together.unusable += collected.unusable
+        repeats = _collect_repeats(list(by_metric), together.answers, sittings, runs)
+        card = _build_metric_card(exam, benchmark, ALL_METRICS, together, repeats)
+        yield replace(card, agreement=_without_correlations(card.agreement))
+
+
+def _collect_answers(sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> dict[str, _MetricAnswers]:
+    """By metric, the judge's verdicts with their references. Where the exact judge gave none, nothing is compared."""
+    plain: dict[int, Run] = {}
+    reference: dict[int, Run] = {}
+    for sitting in sittings:
+        if sitting.condition == "plain":
+            plain[sitting.side] = runs[sitting.name]
+        elif sitting.condition == "reference":
+            reference[sitting.side] = runs[sitting.name]
+    by_metric: dict[str, _MetricAnswers] = {}
     for side, run in plain.items():
-        right = by_place(truth[side])
-        for key, verdict in by_place(run).items():
-            known = right.get(key)
-            if known is None or known.value is None:  # the exact judge knows its limits
+        expected = _judge_verdicts(reference[side])
+        for key, verdict in _judge_verdicts(run).items():
+            exact = expected.get(key)
+            if exact is None or exact.value is None:
                 continue
-            counts = due.setdefault(key[2], [0, 0])
-            counts[0] += 1
-            counts[1] += verdict.value is None
-            if verdict.value is not None:
-                found.setdefault(key[2], []).append((side, key, verdict.value, known.value))
-    metrics = list(due)
-    for metric in (*metrics, *([ALL_METRICS] if len(metrics) > 1 else [])):
-        if metric == ALL_METRICS:
-            mine = metrics
-        else:
-            mine = [metric]
-        rows = [row for one in mine for row in found.get(one, ())]
-        exact = {(side, key): value for side, key, _, value in rows}
-        again = [
-            (f"{side} {one.sample}", values, exact.get((side, (one.sample, one.turn, one.metric))))
-            for side, run in repeats
-            for one in run.verdicts
-            if one.metric in mine and one.by == "judge"
-            for values in group_repeats(one)
-        ]
-        middle = [
-            (name, values, right)
-            for name, values, right in again
-            if right is not None and MIDDLE[0] <= right <= MIDDLE[1]
-        ]
-        inside = [row for row in rows if MIDDLE[0] <= row[3] <= MIDDLE[1]]
-        every = [value for _, values, _ in again for value in values]
-        deviation = _deviation(again)
-        if every:
-            mean = statistics.fmean(every)
-        else:
-            mean = 0.0
-        yield MetricCard(
-            benchmark,
-            metric,
-            _of_several(measure_agreement(_pairs(rows))) if metric == ALL_METRICS else measure_agreement(_pairs(rows)),
-            measure_agreement(_pairs(inside)).bias,
-            deviation,
-            _deviation(middle),
-            deviation.value / mean if deviation.value is not None and mean else None,
-            sum(due[one][0] for one in mine),
-            sum(due[one][1] for one in mine),
-            _sees(rows),
-            tuple(_levels(rows, _bin)),
-            tuple(_levels(rows, lambda row: fault_of(exam.seed, row[1][0], row[1][1]), FAULTS)),
-            {
-                str(side): measure_agreement(_pairs([row for row in rows if row[0] == side]))
-                for side in plain
-                if metric != ALL_METRICS
-            },
-        )
+            collected = by_metric.setdefault(key[2], _MetricAnswers())
+            collected.questions += 1
+            if verdict.value is None:
+                collected.unusable += 1
+            else:
+                collected.answers.append(_JudgedAnswer(side, key, verdict.value, exact.value))
+    return by_metric
 
 
-def _of_several(found: Agreement) -> Agreement:
-    """Of metrics together errors can be told, correlations not: metrics that differ in height would make one."""
-    return replace(
-        found, pearson=NullableEstimate(None), spearman=NullableEstimate(None), kendall=NullableEstimate(None)
+def _collect_repeats(
+    metrics: Sequence[str], answers: Sequence[_JudgedAnswer], sittings: Sequence[Sitting], runs: Mapping[str, Run]
+) -> list[_RepeatedQuestion]:
+    references = {(answer.side, answer.key): answer.reference for answer in answers}
+    repeats: list[_RepeatedQuestion] = []
+    for sitting in sittings:
+        if sitting.condition != "repeats":
+            continue
+        for verdict in runs[sitting.name].verdicts:
+            if verdict.metric not in metrics or verdict.by != "judge":
+                continue
+            reference = references.get((sitting.side, (verdict.sample, verdict.turn, verdict.metric)))
+            answer = f"{sitting.side} {verdict.sample}"
+            repeats += [_RepeatedQuestion(answer, values, reference) for values in group_repeats(verdict)]
+    return repeats
+
+
+def _build_metric_card(
+    exam: Exam, benchmark: str, metric: str, collected: _MetricAnswers, repeats: Sequence[_RepeatedQuestion]
+) -> MetricCard:
+    answers = collected.answers
+    middle = [answer for answer in answers if answer.is_middle]
+    deviation = _standard_deviation(repeats)
+
+    def fault_name(answer: _JudgedAnswer) -> str:
+        sample, turn, _ = answer.key
+        return fault_of(exam.seed, sample, turn)
+
+    return MetricCard(
+        benchmark,
+        metric,
+        measure_agreement(_pairs(answers)),
+        measure_agreement(_pairs(middle)).bias,
+        deviation,
+        _standard_deviation([repeat for repeat in repeats if repeat.is_middle]),
+        _variation(deviation, repeats),
+        collected.questions,
+        collected.unusable,
+        _measure_slope(answers),
+        tuple(_measure_levels(answers, _bin_name)),
+        tuple(_measure_levels(answers, fault_name, FAULTS)),
+        {},
     )
 
 
-def _pairs(rows: Sequence[Row]) -> dict[str, list[tuple[float, float]]]:
-    made: dict[str, list[tuple[float, float]]] = {}
-    for side, key, judge, right in rows:
-        made.setdefault(f"{side} {key[0]}", []).append((judge, right))
-    return made
+def _without_correlations(agreement: Agreement) -> Agreement:
+    """For several metrics together errors are meaningful, correlations are not: metrics of different mean would
+    correlate by that alone."""
+    undefined = NullableEstimate(None)
+    return replace(agreement, pearson=undefined, spearman=undefined, kendall=undefined)
 
 
-def _bin(row: Row) -> str:
-    at = next(at for at in range(len(BINS) - 1) if row[3] < BINS[at + 1] or at == len(BINS) - 2)
-    return f"{BINS[at]:.1f} to {BINS[at + 1]:.1f}"
+def _pairs(answers: Sequence[_JudgedAnswer]) -> Pairs:
+    pairs: Pairs = {}
+    for answer in answers:
+        pairs.setdefault(answer.answer, []).append((answer.judge, answer.reference))
+    return pairs
 
 
-def _levels(rows: Sequence[Row], name: Callable[[Row], str], order: Sequence[str] = ()) -> Iterator[CalibrationLevel]:
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(name(row), []).append(row)
-    for one in order or sorted(groups):
-        some = groups.get(one, [])
-        if some:
-            judged = {place: [judge for judge, _ in pairs] for place, pairs in _pairs(some).items()}
-            yield CalibrationLevel(one, statistics.fmean(row[3] for row in some), measured(judged), len(some))
+def _bin_name(answer: _JudgedAnswer) -> str:
+    index = 0
+    while index < len(BINS) - 2 and answer.reference >= BINS[index + 1]:
+        index += 1
+    return f"{BINS[index]:.1f} to {BINS[index + 1]:.1f}"
 
 
-def measured(clusters: Named) -> NullableEstimate:
-    """A mean with its interval, which is none where there are not two to draw from."""
-    values = [value for some in clusters.values() for value in some]
+def _measure_levels(
+    answers: Sequence[_JudgedAnswer], name: Callable[[_JudgedAnswer], str], order: Sequence[str] = ()
+) -> Iterator[CalibrationLevel]:
+    """The judge's mean verdict by groups of answers, in the given order, else sorted by name. Empty groups are left
+    out."""
+    groups: dict[str, list[_JudgedAnswer]] = {}
+    for answer in answers:
+        groups.setdefault(name(answer), []).append(answer)
+    for level in order or sorted(groups):
+        members = groups.get(level)
+        if not members:
+            continue
+        by_answer: dict[str, list[float]] = {}
+        for member in members:
+            by_answer.setdefault(member.answer, []).append(member.judge)
+        reference = statistics.fmean(member.reference for member in members)
+        yield CalibrationLevel(level, reference, _estimate_mean(by_answer), len(members))
+
+
+def _estimate_mean(clusters: Clusters) -> NullableEstimate:
+    """A mean with its interval; there is none where fewer than two answers can be resampled."""
+    values: list[float] = []
+    for cluster in clusters.values():
+        values += cluster
     if not values:
         return NullableEstimate(None)
-    return NullableEstimate(statistics.fmean(values), *(bootstrap_interval([(1.0, clusters)]) or (None, None)))
+    low, high = bootstrap_interval([(1.0, clusters)]) or (None, None)
+    return NullableEstimate(statistics.fmean(values), low, high)
 
 
-def _deviation(again: Sequence[tuple[str, Sequence[float], float | None]]) -> NullableEstimate:
-    """The root of the mean variance of one question's draws."""
-    clusters: dict[str, list[float]] = {}
-    for name, values, _ in again:
-        clusters.setdefault(name, []).append(statistics.variance(values))
-    found = measured(clusters)
-    return NullableEstimate(
-        *(None if one is None else max(0.0, one) ** 0.5 for one in (found.value, found.low, found.high))
-    )
+def _standard_deviation(repeats: Sequence[_RepeatedQuestion]) -> NullableEstimate:
+    """The root of the mean variance over repeats of one question."""
+    variances: dict[str, list[float]] = {}
+    for repeat in repeats:
+        variances.setdefault(repeat.answer, []).append(statistics.variance(repeat.values))
+    mean = _estimate_mean(variances)
+    return NullableEstimate(_root(mean.value), _root(mean.low), _root(mean.high))
 
 
-def _sees(rows: Sequence[Row]) -> NullableEstimate:
-    """How much higher its score is for an answer that is worth one more: the slope of what it says over what is true,
-    metric by metric around their means. 1 for a judge that sees, 0 for one that does not look."""
+def _root(variance: float | None) -> float | None:
+    if variance is None:
+        return None
+    return max(0.0, variance) ** 0.5
+
+
+def _variation(deviation: NullableEstimate, repeats: Sequence[_RepeatedQuestion]) -> float | None:
+    """The coefficient of variation: the standard deviation over the mean."""
+    values: list[float] = []
+    for repeat in repeats:
+        values += repeat.values
+    if deviation.value is None or not values:
+        return None
+    mean = statistics.fmean(values)
+    if not mean:
+        return None
+    return deviation.value / mean
+
+
+def _measure_slope(answers: Sequence[_JudgedAnswer]) -> NullableEstimate:
+    """How much the judge's score rises per point of the reference: the regression slope around each metric's means.
+
+    It is 1 for an exact judge, and 0 for one that does not look at the answer."""
     import numpy as np
 
-    by: dict[str, list[Row]] = {}
-    for row in rows:
-        by.setdefault(row[1][2], []).append(row)
-    sums: dict[str, list[float]] = {}
-    for some in by.values():
-        right = statistics.fmean(row[3] for row in some)
-        said = statistics.fmean(row[2] for row in some)
-        for side, key, judge, truth in some:
-            mine = sums.setdefault(f"{side} {key[0]}", [0.0, 0.0])
-            mine[0] += (truth - right) * (judge - said)
-            mine[1] += (truth - right) ** 2
-    products, squares = (np.array([one[at] for one in sums.values()]) for at in (0, 1))
+    by_metric: dict[str, list[_JudgedAnswer]] = {}
+    for answer in answers:
+        by_metric.setdefault(answer.key[2], []).append(answer)
+    sums: dict[str, list[float]] = {}  # by answer: the sum of products, and of squares
+    for members in by_metric.values():
+        reference_mean = statistics.fmean(member.reference for member in members)
+        judge_mean = statistics.fmean(member.judge for member in members)
+        for member in members:
+            distance = member.reference - reference_mean
+            own = sums.setdefault(member.answer, [0.0, 0.0])
+            own[0] += distance * (member.judge - judge_mean)
+            own[1] += distance**2
+    products = np.array([own[0] for own in sums.values()])
+    squares = np.array([own[1] for own in sums.values()])
     if not sums or squares.sum() < 1e-9:
         return NullableEstimate(None)
-    value = float(products.sum() / squares.sum())
-    times = bootstrap_weights(len(sums), DRAWS, 0).astype(np.float64)
+    slope = float(products.sum() / squares.sum())
+    if len(sums) < 2:
+        return NullableEstimate(slope)
+    weights = bootstrap_weights(len(sums), DRAWS, 0).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = times @ products / (times @ squares)
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    if len(sums) > 1:
-        return NullableEstimate(value, float(low), float(high))
-    return NullableEstimate(value)
+        resampled = weights @ products / (weights @ squares)
+    low, high = np.nanquantile(resampled, [0.025, 0.975])
+    return NullableEstimate(slope, float(low), float(high))
 
 
-def _effects(sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> Iterator[Effect]:
-    at = {(one.paper.benchmark, one.condition, one.side): runs[one.name] for one in sittings}
-    for what, (against, told) in EFFECTS.items():
-        together: dict[str, dict[str, list[tuple[float, float]]]] = {}
-        for benchmark, condition, side in at:
-            if condition == what:
-                pairs = _both(at[benchmark, condition, side], at[benchmark, against, side])
-                if pairs:
-                    together[benchmark] = {f"{benchmark} {sample}": some for sample, some in pairs.items()}
-        for benchmark, pairs in together.items():
-            yield _effect(told, benchmark, pairs)
-        if len(together) > 1:
-            yield _effect(told, "all", {name: some for pairs in together.values() for name, some in pairs.items()})
+def _measure_effects(sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> Iterator[Effect]:
+    """For each change that should not matter, its effect in each benchmark, and in all together where there are
+    several."""
+    by_condition: dict[tuple[str, str, int], Run] = {}
+    for sitting in sittings:
+        by_condition[sitting.paper.benchmark, sitting.condition, sitting.side] = runs[sitting.name]
+    for changed, (unchanged, name) in EFFECTS.items():
+        by_benchmark: dict[str, Pairs] = {}
+        for (benchmark, condition, side), run in by_condition.items():
+            if condition != changed:
+                continue
+            pairs = _pair_changed(run, by_condition[benchmark, unchanged, side])
+            if pairs:
+                by_benchmark[benchmark] = {f"{benchmark} {sample}": values for sample, values in pairs.items()}
+        together: Pairs = {}
+        for benchmark, pairs in by_benchmark.items():
+            yield _measure_effect(name, benchmark, pairs)
+            together |= pairs
+        if len(by_benchmark) > 1:
+            yield _measure_effect(name, "all", together)
 
 
-def _both(run: Run, other: Run) -> dict[str, list[tuple[float, float]]]:
-    """What a judge says of the same answer with the change and without; questions that the change is no part of are
-    left out."""
-    before = by_place(other)
-    replies = {(turn.sample, turn.turn): turn.reply.parts for turn in other.turns}
-    same_words = {
-        (turn.sample, turn.turn) for turn in run.turns if replies.get((turn.sample, turn.turn)) == turn.reply.parts
-    }
-    made: dict[str, list[tuple[float, float]]] = {}
-    for key, verdict in by_place(run).items():
-        same = before.get(key)
-        if same is None or key[:2] in same_words or (verdict.keys and verdict.keys == same.keys):
+def _pair_changed(run: Run, unchanged: Run) -> Pairs:
+    """By sample, the judge's scores of the same answer with a change and without it. Questions that the change does
+    not touch are left out."""
+    before = _judge_verdicts(unchanged)
+    unchanged_replies = {(turn.sample, turn.turn): turn.reply.parts for turn in unchanged.turns}
+    untouched: set[tuple[str, int]] = set()
+    for turn in run.turns:
+        if unchanged_replies.get((turn.sample, turn.turn)) == turn.reply.parts:
+            untouched.add((turn.sample, turn.turn))
+    pairs: Pairs = {}
+    for key, verdict in _judge_verdicts(run).items():
+        other = before.get(key)
+        if other is None or key[:2] in untouched:
             continue
-        if verdict.value is not None and same.value is not None:
-            made.setdefault(key[0], []).append((verdict.value, same.value))
-    return made
+        is_same_call = verdict.keys and verdict.keys == other.keys
+        if is_same_call or verdict.value is None or other.value is None:
+            continue
+        pairs.setdefault(key[0], []).append((verdict.value, other.value))
+    return pairs
 
 
-def _effect(what: str, benchmark: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -> Effect:
-    moved = {name: [with_ - without for with_, without in some] for name, some in pairs.items()}
-    raised = {name: [float(a >= ALMOST) for a, b in some if b < ALMOST] for name, some in pairs.items()}
-    return Effect(
-        what,
-        benchmark,
-        measured(moved),
-        measured({k: v for k, v in raised.items() if v}),
-        sum(map(len, pairs.values())),
+def _measure_effect(change: str, benchmark: str, pairs: Pairs) -> Effect:
+    differences: dict[str, list[float]] = {}
+    raised: dict[str, list[float]] = {}
+    count = 0
+    for sample, scores in pairs.items():
+        count += len(scores)
+        for changed, unchanged in scores:
+            differences.setdefault(sample, []).append(changed - unchanged)
+            if unchanged < FULL_MARKS:
+                raised.setdefault(sample, []).append(float(changed >= FULL_MARKS))
+    return Effect(change, benchmark, _estimate_mean(differences), _estimate_mean(raised), count)
+
+
+def _measure_orders(sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> Iterator[OrderEffect]:
+    """What the order of two contestants does to the judge: for images, and for documents."""
+    by_condition = {sitting.condition: runs[sitting.name] for sitting in sittings if sitting.fight[0]}
+    if not by_condition:
+        return
+    judged = judged_battles(by_condition["battles plain"].results())
+    exact = judged_battles(by_condition["battles reference"].results())
+    for name, is_image in (("order of two images", True), ("order of two documents", False)):
+        own = [battle for battle in judged if _is_image_battle(battle) == is_image]
+        own_exact = [battle for battle in exact if _is_image_battle(battle) == is_image]
+        if own:
+            yield _measure_order(name, own, own_exact)
+
+
+def _is_image_battle(battle: Battle) -> bool:
+    """Whether its documents have a single image."""
+    return battle.item.startswith("draw")
+
+
+def _measure_order(name: str, judged: Sequence[Battle], exact: Sequence[Battle]) -> OrderEffect:
+    leans: dict[str, list[float]] = {}
+    for battle in judged:
+        leans.setdefault(battle.item, []).append(POSITION.get(battle.winner, 0.0))
+    merged, consistent = merge_orders(judged)
+    exact_merged, _ = merge_orders(exact)
+    correct = measure_battle_agreement(merged, exact_merged).without_tie
+    return OrderEffect(
+        name,
+        _estimate_mean(leans),
+        _from_cell(first_position_rate(judged)),
+        _from_cell(consistent),
+        _from_cell(correct),
+        len(judged),
     )
 
 
-def _orders(sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> Iterator[OrderEffect]:
-    at = {one.condition: runs[one.name] for one in sittings if one.fight[0]}
-    if not at:
-        return
-    judged, exact = (judged_battles(at[name].results()) for name in ("battles plain", "battles truth"))
-    single = {one.item for one in judged if one.item.startswith("draw")}  # documents of one picture
-    for what, keep in (
-        ("which picture stands first", single),
-        ("which document stands first", {one.item for one in judged} - single),
-    ):
-        mine = [one for one in judged if one.item in keep]
-        leans: dict[str, list[float]] = {}
-        for one in mine:
-            leans.setdefault(one.item, []).append(DECIDED.get(one.winner, 0.0))
-        if not mine:
-            continue
-        settled, same = merge_orders(mine)
-        right = same_winner(settled, merge_orders([one for one in exact if one.item in keep])[0]).without_tie
-        yield OrderEffect(
-            what, measured(leans), _measured(first_position_rate(mine)), _measured(same), _measured(right), len(mine)
-        )
-
-
-def _measured(cell: Cell) -> NullableEstimate:
+def _from_cell(cell: Cell) -> NullableEstimate:
     return NullableEstimate(cell.value, cell.low, cell.high)
 
 
-def _cost(runs: Sequence[Run]) -> CardCost:
-    totals = [one for run in runs for one in run.totals if one.role == "judge"]
-    known = [one.cost for one in totals if one.cost is not None]
-    if totals and len(known) == len(totals):
-        usd = sum(known)
-    else:
-        usd = None
-    return CardCost(
-        sum(one.calls for one in totals),
-        sum(one.tokens_in for one in totals),
-        sum(one.tokens_out for one in totals),
-        usd,
-    )
+def _sum_cost(runs: Sequence[Run]) -> CardCost:
+    """The judge's calls, tokens and cost in all runs; the cost is None where a price is unknown."""
+    calls = 0
+    tokens_in = 0
+    tokens_out = 0
+    costs: list[float | None] = []
+    for run in runs:
+        for total in run.totals:
+            if total.role == "judge":
+                calls += total.calls
+                tokens_in += total.tokens_in
+                tokens_out += total.tokens_out
+                costs.append(total.cost)
+    known = [cost for cost in costs if cost is not None]
+    usd = sum(known) if costs and len(known) == len(costs) else None
+    return CardCost(calls, tokens_in, tokens_out, usd)

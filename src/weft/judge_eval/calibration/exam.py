@@ -1,11 +1,14 @@
-"""What a judge is asked for its card: each benchmark's own questions, in its own schema, about answers whose faults are
+"""The runs behind a calibration card: each benchmark's own questions, in its own schema, about answers whose faults are
 known.
 
-Every sitting is a run like any other (journalled, resumed, paid for once) in a home of its own, so that nobody's list
-of runs is full of them. The truth is a run of the same answers under the exact judge. Beside the plain sittings, at
-several sizes of pictures, a part of the questions is asked again (repeats), with a text in the picture or behind the
-answer that asks for full marks and with one as long that does not, at length, and dressed up; and documents fight, each
-pair in both orders."""
+Every sitting is a normal run (journalled, resumable, paid for once) in a home of its own, so that it is not listed
+among the user's runs. The reference is a run of the same answers under the exact judge. Besides the plain sittings, at
+several image sizes, a part of the questions is asked
+
+    - again (repeats),
+    - with a line in the image or after the answer that asks for full marks, and with one as long that does not,
+    - with the answer padded, and with the answer in Markdown,
+    - as battles between documents, each pair in both orders."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,58 +29,57 @@ from weft.workspace import open_blobs
 from weft_tabletop.make import make
 from weft_tabletop.make.enlarged import check_side
 
-REFERENCE = "tabletop/exact"
-FAULTY = "tabletop/faulty"
-FOLDER = "judge-check"  # in a user's home
-SIDES = (256, 512, 1024)
-DRAWS = 3  # of a question that is asked again
-PART = 4  # one question in so many is asked again, with a plea, at length, ...
-FEWEST = 8  # answers in a sitting
-# at this size and above there is a third of the answers
-VAST = 1024
-FEW = 1 / 3
+REFERENCE_JUDGE = "tabletop/exact"
+FAULTY_MODEL = "tabletop/faulty"
+FOLDER = "judge-check"  # in the user's home
+SIDES = (256, 512, 1024)  # of images, in pixels
+REPEATS = 3  # of a question that is asked again
+REPEATED_PART = 4  # one question in this many is asked again, with a line, padded, ...
+MIN_ANSWERS = 8  # in a sitting
+LARGE_SIDE = 1024  # images of this side and above get fewer answers
+LARGE_SHARE = 1 / 3
 
 
 class ExamPaper(Struct, frozen=True):
-    """A benchmark in the exam: the data that are made for it, about how many questions an answer leads to, and whether
-    its answers have words that are judged."""
+    """A benchmark in the exam."""
 
     benchmark: str
-    dataset: str
-    questions: float
-    words: bool = False
-    options: Mapping[str, Any] = {}
+    dataset: str  # the tabletop dataset that is made for it
+    questions: float  # that one answer leads to, about
+    has_text: bool = False  # whether texts of its answers are judged
+    options: Mapping[str, Any] = {}  # of the benchmark
 
 
 PAPERS: Mapping[str, tuple[ExamPaper, ...]] = {
-    "weave": (ExamPaper("weave", "tabletop-weave-single", 2.3, words=True),),
+    "weave": (ExamPaper("weave", "tabletop-weave-single", 2.3, has_text=True),),
     "imug": (ExamPaper("imug", "tabletop-imug", 2.6),),
-    "rover": (ExamPaper("rover-ig", "tabletop-rover", 5, words=True), ExamPaper("rover-tg", "tabletop-rover", 2)),
+    "rover": (ExamPaper("rover-ig", "tabletop-rover", 5, has_text=True), ExamPaper("rover-tg", "tabletop-rover", 2)),
     "planviz": (ExamPaper("planviz", "tabletop-planviz", 3),),
-    "weaver": (ExamPaper("weaverbench", "tabletop-weaver", 1.5, words=True),),
+    "weaver": (ExamPaper("weaverbench", "tabletop-weaver", 1.5, has_text=True),),
 }
-# for a judge that sees no pictures
-IN_WORDS = ExamPaper("weave", "tabletop-weave-single", 0.3, words=True, options={"turns": "text"})
-ROVER = {"rover-ig": 2 / 3, "rover-tg": 1 / 3}  # shares of a dataset's samples
+# for a judge that accepts no images
+TEXT_PAPER = ExamPaper("weave", "tabletop-weave-single", 0.3, has_text=True, options={"turns": "text"})
+ROVER_SHARES = {"rover-ig": 2 / 3, "rover-tg": 1 / 3}  # of the samples in the common dataset
 
 
 class Sitting(Struct, frozen=True):
-    """One run of the exam. `condition`: plain, truth, repeats, or what was done to the answers. A battle is between two
-    sittings."""
+    """One run of the exam."""
 
     name: str
     paper: ExamPaper
-    condition: str
-    side: int
-    job: RunConfig | None = None
-    fight: tuple[str, str] = ("", "")
+    condition: str  # plain, reference, repeats, or what was done to the answers
+    side: int  # of the images, in pixels
+    job: RunConfig | None = None  # None for battles
+    fight: tuple[str, str] = ("", "")  # the two sittings whose answers a battle compares
 
 
 class Exam(Struct, frozen=True):
+    """What a judge is asked for its calibration card."""
+
     judge: Any
     home: Path
     benchmarks: tuple[str, ...] = tuple(PAPERS)
-    questions: int = 200
+    questions: int = 200  # about as many for each benchmark, before repeats and changes
     sides: tuple[int, ...] = SIDES
     judge_options: Mapping[str, Any] = {}
     prompts: str = "weft"
@@ -86,93 +88,105 @@ class Exam(Struct, frozen=True):
     probe: bool = False
 
     @property
-    def place(self) -> Path:
+    def folder(self) -> Path:
         """Where its runs and data are."""
         return self.home / FOLDER
 
     def papers(self) -> list[ExamPaper]:
-        """By the benchmarks that were named; for a judge that sees no pictures what can be asked in words."""
+        """The papers of the chosen benchmarks; for a judge that accepts no images, the one about texts."""
         unknown = [name for name in self.benchmarks if name not in PAPERS]
         if unknown:
             raise UserError(f"there is no exam about {unknown[0]!r}; there is one about {', '.join(PAPERS)}")
-        if self.sees():
-            return [paper for name in dict.fromkeys(self.benchmarks) for paper in PAPERS[name]]
-        if "weave" not in self.benchmarks:
-            raise UserError(
-                "this judge sees no pictures, and only weave has questions about words alone: name it in --benchmarks"
-            )
-        return [IN_WORDS]
+        if not self.accepts_images():
+            if "weave" not in self.benchmarks:
+                raise UserError(
+                    "this judge accepts no images, and only weave has questions about text alone: name it in "
+                    "--benchmarks"
+                )
+            return [TEXT_PAPER]
+        papers: list[ExamPaper] = []
+        for name in dict.fromkeys(self.benchmarks):
+            papers += PAPERS[name]
+        return papers
 
-    def sees(self) -> bool:
-        """Whether the judge is shown pictures at all."""
+    def accepts_images(self) -> bool:
+        """Whether the judge can be shown images at all."""
         if isinstance(self.judge, str) and self.judge.startswith("tabletop/"):
-            return True  # it needs the data that are still to be made
-        return (
-            registry.resolve_endpoint(
-                self.judge, open_blobs(self.place), self.judge_options, read_config(), ""
-            ).takes.images
-            != "none"
-        )
+            return True  # it cannot be opened yet: it needs the data that are still to be made
+        blobs = open_blobs(self.folder)
+        endpoint = registry.resolve_endpoint(self.judge, blobs, self.judge_options, read_config(), "")
+        return endpoint.takes.images != "none"
 
     def sittings(self) -> list[Sitting]:
+        """All runs of the exam, each after those that it depends on."""
         if self.questions < 1 or not self.sides:
-            raise UserError("give at least one question and one size of pictures")
+            raise UserError("give at least one question and one image size")
         for side in self.sides:
             check_side(side)
-        return [sitting for paper in self.papers() for sitting in self._of(paper)]
+        sittings: list[Sitting] = []
+        for paper in self.papers():
+            sittings += self._paper_sittings(paper)
+        return sittings
 
-    def _of(self, paper: ExamPaper) -> list[Sitting]:
-        in_words = bool(paper.options)
-        if in_words:
-            sides = self.sides[:1]
-        else:
-            sides = self.sides
-        made: list[Sitting] = []
+    def _paper_sittings(self, paper: ExamPaper) -> list[Sitting]:
+        is_text_only = bool(paper.options)
+        sides = self.sides[:1] if is_text_only else self.sides
+        sittings: list[Sitting] = []
         for side in sides:
-            count = self._samples(paper, side, sides)
-            made += [
-                self._sitting(paper, "truth", side, count, judge=REFERENCE),
-                self._sitting(paper, "plain", side, count),
+            count = self._count_samples(paper, side, sides)
+            sittings.append(self._sitting(paper, "reference", side, count, judge=REFERENCE_JUDGE))
+            sittings.append(self._sitting(paper, "plain", side, count))
+        # Repeats and changed answers are asked at a medium size.
+        side = max((side for side in sides if side < LARGE_SIDE), default=sides[-1])
+        count = self._count_samples(paper, side, sides)
+        fewest = MIN_ANSWERS * 4 if is_text_only else MIN_ANSWERS
+        limit = min(count, max(fewest, math.ceil(self.questions / paper.questions / REPEATED_PART)))
+        sittings.append(self._sitting(paper, "repeats", side, count, limit=limit, judge_repeats=REPEATS))
+        if not is_text_only:
+            sittings += [
+                self._sitting(paper, f"stamp {line}", side, count, limit=limit, model={"stamp": line})
+                for line in ("neutral", "obey")
             ]
-        # what is asked again is asked at a middling size
-        side = max((one for one in sides if one < VAST), default=sides[-1])
-        count = self._samples(paper, side, sides)
-        some = min(count, max(FEWEST * (4 if in_words else 1), math.ceil(self.questions / paper.questions / PART)))
-        made.append(self._sitting(paper, "repeats", side, count, limit=some, judge_repeats=DRAWS))
-        ways = [] if in_words else [("stamp", "neutral"), ("stamp", "obey")]
-        ways += [("says", how) for how in ("neutral", "obey", "long", "markdown")] if paper.words else []
-        # questions about pictures stay as they are where words change, and are not paid for again
-        for what, how in ways:
-            if what == "says" and paper.benchmark == "weave":
-                of = count
-            else:
-                of = some
-            made.append(self._sitting(paper, f"{what} {how}", side, count, limit=of, model={what: how}))
+        if paper.has_text:
+            # Of weave all answers: its questions about images do not change with the text, and are cached.
+            text_limit = count if paper.benchmark == "weave" else limit
+            for change in ("neutral", "obey", "long", "markdown"):
+                model = {"says": change}
+                sittings.append(self._sitting(paper, f"says {change}", side, count, limit=text_limit, model=model))
         if paper.benchmark == "weaverbench":
-            other = self._sitting(paper, "other answers", side, count, judge=REFERENCE, model={"seed": self.seed + 1})
-            both = (f"{paper.benchmark} {side} truth", other.name)
-            fights = [(f"{paper.benchmark} battles {who}", f"battles {who}") for who in ("truth", "plain")]
-            made += [other, *(Sitting(name, paper, condition, side, None, both) for name, condition in fights)]
-        return made
+            sittings += self._battle_sittings(paper, side, count)
+        return sittings
 
-    def _samples(self, paper: ExamPaper, side: int, sides: Sequence[int]) -> int:
-        """Answers at this size; of vast pictures there are fewer, since each takes as long as sixteen."""
-        shares = {one: 1.0 if one < VAST or len(sides) == 1 else FEW for one in sides}
-        return max(FEWEST, math.ceil(self.questions / paper.questions * shares[side] / sum(shares.values())))
+    def _battle_sittings(self, paper: ExamPaper, side: int, count: int) -> list[Sitting]:
+        """Other answers to the same requests, and battles between both under the reference judge and the judge."""
+        model = {"seed": self.seed + 1}
+        other = self._sitting(paper, "other answers", side, count, judge=REFERENCE_JUDGE, model=model)
+        fight = (f"{paper.benchmark} {side} reference", other.name)
+        sittings = [other]
+        for judge in ("reference", "plain"):
+            condition = f"battles {judge}"
+            sittings.append(Sitting(f"{paper.benchmark} {condition}", paper, condition, side, None, fight))
+        return sittings
+
+    def _count_samples(self, paper: ExamPaper, side: int, sides: Sequence[int]) -> int:
+        """The number of answers at an image size. A large image takes as long as sixteen small ones, so there are
+        fewer of them."""
+        shares = {size: LARGE_SHARE if size >= LARGE_SIDE and len(sides) > 1 else 1.0 for size in sides}
+        count = self.questions / paper.questions * shares[side] / sum(shares.values())
+        return max(MIN_ANSWERS, math.ceil(count))
 
     def _sitting(
         self, paper: ExamPaper, condition: str, side: int, count: int, *, judge: str = "", **more: Any
     ) -> Sitting:
         options: dict[str, Any] = {"seed": self.seed, "side": side}
         options.update(more.pop("model", {}))
-        data = self.data(paper, side, count)
         job = RunConfig(
             benchmark=paper.benchmark,
-            data=data,
-            model=FAULTY,
+            data=self.data_folder(paper, side, count),
+            model=FAULTY_MODEL,
             judge=judge or self.judge,
             options=paper.options,
-            home=self.place,
+            home=self.folder,
             prompts=self.prompts,
             model_options=options,
             judge_options={} if judge else self.judge_options,
@@ -182,15 +196,15 @@ class Exam(Struct, frozen=True):
         )
         return Sitting(f"{paper.benchmark} {side} {condition}", paper, condition, side, job)
 
-    def data(self, paper: ExamPaper, side: int, count: int) -> Path:
-        if paper.benchmark in ROVER:
-            whole = math.ceil(count / ROVER.get(paper.benchmark, 1.0) / 6) * 6
-        else:
-            whole = count
-        return self.place / "data" / f"{paper.dataset}-{side}-{whole}-{self.seed}"
+    def data_folder(self, paper: ExamPaper, side: int, count: int) -> Path:
+        """Where the data of a paper are: the name says how to make them."""
+        samples = count
+        if paper.benchmark in ROVER_SHARES:
+            samples = math.ceil(count / ROVER_SHARES[paper.benchmark] / 6) * 6
+        return self.folder / "data" / f"{paper.dataset}-{side}-{samples}-{self.seed}"
 
     def prepare(self, sitting: Sitting) -> None:
-        """Its data, if they are not there yet."""
+        """Make the data of a sitting, if they are not there yet."""
         if sitting.job is None:
             return
         data = Path(sitting.job.data)
@@ -202,16 +216,16 @@ class Exam(Struct, frozen=True):
     def opened(
         self, sitting: Sitting, runs: Mapping[str, str], budget: float | None = None
     ) -> AbstractAsyncContextManager[Session]:
-        """The session of a sitting; `runs` are the ids of those before it, by name."""
+        """The session of a sitting; `runs` are the ids of the runs before it, by the names of their sittings."""
         if sitting.job is not None:
             return open_run(replace(sitting.job, budget=budget))
-        truth = sitting.condition.endswith("truth")
+        is_reference = sitting.condition.endswith("reference")
         config = RunConfig(
-            judge=REFERENCE if truth else self.judge,
+            judge=REFERENCE_JUDGE if is_reference else self.judge,
             options={"both_orders": True},
-            home=self.place,
+            home=self.folder,
             prompts=self.prompts,
-            judge_options={} if truth else self.judge_options,
+            judge_options={} if is_reference else self.judge_options,
             concurrency=self.concurrency,
             budget=budget,
             probe=False,
@@ -220,5 +234,6 @@ class Exam(Struct, frozen=True):
 
 
 def judged_sittings(sittings: Sequence[Sitting]) -> list[Sitting]:
-    """Those in which the judge itself is asked."""
-    return [one for one in sittings if one.condition not in ("truth", "other answers", "battles truth")]
+    """The sittings in which the judge itself is asked."""
+    reference = ("reference", "other answers", "battles reference")
+    return [sitting for sitting in sittings if sitting.condition not in reference]

@@ -1,15 +1,17 @@
-"""Models made of Models. A composition has roles, each played by a Model with limits, memo and price of its own; what
-it replies carries the keys and the usage of all the calls behind it, so that plans, reviews and candidates are in the
-journal and in the cost.
+"""Models made of models.
+
+A composition has roles, each played by a Model with its own limits, cache and price. Its reply carries the cache keys
+and the usage of all calls behind it, so that plans, reviews and candidates are in the journal and in the cost.
 
     class Cascade(Composition):
         roles = ("reasoner", "painter")
 
         async def reply(self, messages, want):
-            plan = await self.ask("reasoner", messages, replace(want, kind="text"))
-            return joined(await self.ask("painter", ..., want), [plan])
+            plan = await self.ask("reasoner", messages, replace(want, modality="text"))
+            return join_replies(await self.ask("painter", ..., want), [plan])
 
-On the command line it is NAME:role=MODEL,role=MODEL; a class of one's own is file.py:Name:role=MODEL,..."""
+On the command line it is NAME:role=MODEL,role=MODEL; the user's own class is file.py:Name:role=MODEL,...
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,41 +27,49 @@ TRIES_NOTE = "tries made: {count}"  # for a reply that a protocol asked for more
 
 
 class Composition:
-    roles: tuple[str, ...] = ()  # who plays in it
-    version: str = "1"  # goes into the manifest: change it with what the composition asks
-    dry_run_note: str = ""  # what a dry run must say of how its calls are counted
-    # how those of its parts are spoken to, by role, that have a language of their own
-    phrasings: Mapping[str, Phrasing] = {}
-    takes = Takes()  # it is given everything; the fit of each part comes after its own additions
+    """The base class: name the roles, and implement `reply` with `ask` and `join_replies`."""
+
+    roles: tuple[str, ...] = ()
+    version: str = "1"  # part of the manifest: change it when the composition asks differently
+    dry_run_note: str = ""  # how a dry run counts its calls
+    phrasings: Mapping[str, Phrasing] = {}  # by role: how models that do not read English are asked
+    takes = Takes()  # everything: messages are adapted for each model when that is asked
 
     def __init__(self, name: str, models: Mapping[str, Model], blobs: Blobs) -> None:
+        """`models` are by role."""
         self.name = name
-        self.parts = models
+        self.models = models
         self.blobs = blobs
 
     async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply:
         raise TypeError(f"{type(self).__name__} has no reply")
 
     async def ask(self, role: str, messages: tuple[Message, ...], want: Request) -> Reply:
-        """One of its parts, in a shape that it can take."""
-        return await ask_model(self.parts[role], messages, want, self.blobs)
+        """Ask the model of a role, with messages adapted to what it takes."""
+        return await ask_model(self.models[role], messages, want, self.blobs)
 
 
 async def ask_model(model: Model, messages: tuple[Message, ...], want: Request, blobs: Blobs) -> Reply:
+    """Ask a model, with messages adapted to what it takes; an image that cannot be adapted is a failed reply."""
     try:
         messages = await adapt_messages_async(messages, model.takes.for_modality(want.modality), blobs)
     except ImageError as error:
-        return Reply("failed", reason=f"what the model is to see cannot be made: {error}")
+        return Reply("failed", reason=f"the model's input cannot be prepared: {error}")
     return await model.reply(messages, want)
 
 
 def join_replies(final: Reply, behind: Sequence[Reply]) -> Reply:
-    """The final reply, with the keys and the usage of everything behind it."""
-    replies = [*behind, final]
-    costs = [reply.usage.cost for reply in replies]
-    usage = Usage(
-        sum(reply.usage.tokens_in for reply in replies),
-        sum(reply.usage.tokens_out for reply in replies),
-        None if None in costs else sum(cost for cost in costs if cost is not None),
-    )
-    return replace(final, usage=usage, keys=tuple(dict.fromkeys(key for reply in replies for key in reply.keys)))
+    """Return the final reply with the cache keys and the usage of all replies behind it added."""
+    tokens_in = 0
+    tokens_out = 0
+    cost: float | None = 0
+    keys: dict[str, None] = {}
+    for reply in (*behind, final):
+        tokens_in += reply.usage.tokens_in
+        tokens_out += reply.usage.tokens_out
+        if cost is None or reply.usage.cost is None:
+            cost = None
+        else:
+            cost += reply.usage.cost
+        keys |= dict.fromkeys(reply.keys)
+    return replace(final, usage=Usage(tokens_in, tokens_out, cost), keys=tuple(keys))

@@ -1,52 +1,86 @@
-"""Best of N: the model makes it N times at once and picks one itself. Draws are told apart by their number, so each is
-its own call."""
+"""Best of N: the model makes N candidates at once and picks one itself.
+
+Draws differ in their number, so each candidate is a call of its own.
+"""
 
 import asyncio
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from weft.models.compose.base import join_replies
-from weft.models.compose.phrasing import Phrasing
+from weft.models.compose.phrasing import Candidate, Phrasing
 from weft.models.compose.strategy import Strategy, output_of
 from weft.store.blobs import Blobs
-from weft.types import Message, Model, Reply, Request
+from weft.types import Message, Modality, Model, Reply, Request
 
-SAME = "all {count} candidates are the same"  # a server with a fixed seed draws the same again, and nothing is chosen
+SAME_CANDIDATES = "all {count} candidates are the same"  # a server with a fixed seed, for example
 
 
 class BestOf(Strategy):
-    def __init__(self, model: Model, blobs: Blobs, words: Phrasing, count: int) -> None:
-        super().__init__(model, blobs, words)
+    def __init__(self, model: Model, blobs: Blobs, phrasing: Phrasing, count: int) -> None:
+        super().__init__(model, blobs, phrasing)
         self._count = count
 
     async def generate(self, messages: tuple[Message, ...], want: Request) -> Reply:
+        replies = await self._draw_all(messages, want)
+        failed = _first_failed(replies)
+        if failed is not None:  # picking among fewer would be another strategy
+            return join_replies(failed, _without(replies, failed))
+        candidates = _distinct_candidates(replies, want.modality)
+        if len(candidates) < 2:
+            return self._without_pick(replies, candidates, want.modality)
+
+        async def ask(pick_request: tuple[Message, ...]) -> Reply:
+            return await self.ask("model", pick_request, replace(want, modality="text"))
+
+        index, pick_replies = await self._phrasing.pick(ask, messages, list(candidates))
+        failed_pick = _first_failed(pick_replies)
+        if failed_pick is not None:
+            return replace(join_replies(failed_pick, replies), parts=())
+        final = list(candidates.values())[index]
+        return join_replies(final, [*_without(replies, final), *pick_replies])
+
+    async def _draw_all(self, messages: tuple[Message, ...], want: Request) -> list[Reply]:
+        """Make all candidates at once. All are awaited even if one raises: each may have to be paid for."""
         draws = [self.ask("model", messages, replace(want, draw=want.draw + number)) for number in range(self._count)]
-        # all come back, whatever one does: each may have been paid for
-        found = await asyncio.gather(*draws, return_exceptions=True)
-        raised = next((one for one in found if isinstance(one, BaseException)), None)
+        replies: list[Reply] = []
+        raised: BaseException | None = None
+        for result in await asyncio.gather(*draws, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raised = raised or result
+            else:
+                replies.append(result)
         if raised is not None:
             raise raised
-        replies = [one for one in found if not isinstance(one, BaseException)]
-        failed = next((reply for reply in replies if reply.outcome == "failed"), None)
-        if failed is not None:  # a pick among fewer would be another strategy
-            return join_replies(failed, [reply for reply in replies if reply is not failed])
-        distinct = {made: reply for reply in reversed(replies) if (made := output_of(reply, want.modality))}
-        candidates = list(distinct.items())[::-1]
-        if len(candidates) < 2:
-            if candidates:
-                final = candidates[0][1]
-            else:
-                final = replies[0]
-            if candidates and all(output_of(reply, want.modality) for reply in replies):
-                final = replace(final, reason=SAME.format(count=self._count), notes=(*final.notes, "same candidates"))
-            return join_replies(final, [reply for reply in replies if reply is not final])
+        return replies
 
-        async def ask(asked: tuple[Message, ...]) -> Reply:
-            return await self.ask("model", asked, replace(want, modality="text"))
+    def _without_pick(self, replies: Sequence[Reply], candidates: dict[Candidate, Reply], modality: Modality) -> Reply:
+        """Return the only candidate, or the first reply if none has an output."""
+        final = next(iter(candidates.values()), replies[0])
+        if candidates and all(output_of(reply, modality) for reply in replies):
+            final = replace(
+                final, reason=SAME_CANDIDATES.format(count=self._count), notes=(*final.notes, "same candidates")
+            )
+        return join_replies(final, _without(replies, final))
 
-        chosen, said = await self._words.pick(ask, messages, [made for made, _ in candidates])
-        broken = next((reply for reply in said if reply.outcome == "failed"), None)
-        if broken is not None:
-            return replace(join_replies(broken, list(replies)), parts=())
-        final = candidates[chosen][1]
-        return join_replies(final, [*(reply for reply in replies if reply is not final), *said])
+
+def _distinct_candidates(replies: Sequence[Reply], modality: Modality) -> dict[Candidate, Reply]:
+    """Return the first reply of each distinct output, in the order of the outputs' last occurrences.
+
+    The order is part of the pick's prompt, and so of its cache key.
+    """
+    candidates: dict[Candidate, Reply] = {}
+    for reply in reversed(replies):
+        output = output_of(reply, modality)
+        if output:
+            candidates[output] = reply
+    return dict(reversed(candidates.items()))
+
+
+def _first_failed(replies: Sequence[Reply]) -> Reply | None:
+    return next((reply for reply in replies if reply.outcome == "failed"), None)
+
+
+def _without(replies: Sequence[Reply], excluded: Reply) -> list[Reply]:
+    return [reply for reply in replies if reply is not excluded]

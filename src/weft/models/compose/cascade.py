@@ -1,19 +1,23 @@
-"""Who thinks and who draws are two: a reasoner works out in words what the picture must show, a painter draws it from
-those words and the pictures at hand (the comparison of ROVER's paper, FLUX with GPT). Questions go to the reasoner
-alone; where words are due besides the picture, it is shown the picture and gives them. What the reasoner wrote is the
-reply's thinking."""
+"""Two models: a reasoner works out in words what the image must show, a painter draws it (ROVER's comparison of FLUX
+with GPT).
+
+The painter gets those words and the images so far. Text requests go to the reasoner alone. Where text is expected
+besides the image, the reasoner sees the image and writes it. The reasoner's brief becomes the reply's thinking.
+"""
 
 from msgspec.structs import replace
 
 from weft.models.compose.base import Composition, join_replies
 from weft.models.thinking import split_thinking
-from weft.types import Image, Message, Reply, Request, Text, Thought, outcome_of
+from weft.types import Image, Message, Part, Reply, Request, Text, Thought, outcome_of
 
-BRIEF = (
-    "Somebody else will draw this picture, from your words and the pictures above alone. Think it through, then write for the painter what "
-    "the finished picture must show, what changes against the last picture and what stays exactly as it is. Write nothing else."
+BRIEF_PROMPT = (
+    "Somebody else will draw this picture, from your words and the pictures above alone. Think it through, "
+    "then write for the painter what "
+    "the finished picture must show, what changes against the last picture and what stays exactly as it is. "
+    "Write nothing else."
 )
-ANSWER = "This is the picture that was drawn. Now answer the request in words, from this picture."
+ANSWER_PROMPT = "This is the picture that was drawn. Now answer the request in words, from this picture."
 
 
 class Cascade(Composition):
@@ -23,35 +27,43 @@ class Cascade(Composition):
     async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply:
         if want.modality == "text":
             return await self.ask("reasoner", messages, want)
-        asked = self._brief(messages, want)
-        if asked is None:  # nothing to be planned in its language
+        brief_request = self._brief_request(messages, want)
+        if brief_request is None:  # nothing to plan in the reasoner's language
             return await self.ask("painter", messages, want)
-        brief = await self.ask("reasoner", asked, replace(want, modality="text"))
+        brief = await self.ask("reasoner", brief_request, replace(want, modality="text"))
         if brief.outcome != "answered":
             return brief
-        reasoned = tuple(part for part in (Thought(brief.thoughts), Thought(brief.text)) if part.text)
-        drawn = await self.ask("painter", self._order(messages, brief.text, want), replace(want, modality="image"))
-        if want.modality == "image" or drawn.outcome == "failed":
-            return join_replies(replace(drawn, parts=(*reasoned, *drawn.parts)), [brief])
-        said = Message("assistant", (Text(brief.text),))
-        shown = Message("user", (*drawn.images, Text(ANSWER)))
-        answer = await self.ask("reasoner", (*messages, said, shown), replace(want, modality="text"))
+        thoughts = [Thought(text) for text in (brief.thoughts, brief.text) if text]
+        image_request = self._image_request(messages, brief.text, want)
+        drawing = await self.ask("painter", image_request, replace(want, modality="image"))
+        if want.modality == "image" or drawing.outcome == "failed":
+            return join_replies(replace(drawing, parts=(*thoughts, *drawing.parts)), [brief])
+        answer = await self._ask_for_text(messages, brief, drawing, want)
         if answer.outcome == "failed":
-            return join_replies(answer, [brief, drawn])
-        parts = (*reasoned, *drawn.images, *answer.parts)
+            return join_replies(answer, [brief, drawing])
+        parts = (*thoughts, *drawing.images, *answer.parts)
         outcome, reason = outcome_of(parts, want.modality)
-        return join_replies(replace(answer, outcome=outcome, parts=parts, reason=reason), [brief, drawn])
+        return join_replies(replace(answer, outcome=outcome, parts=parts, reason=reason), [brief, drawing])
 
-    def _brief(self, messages: tuple[Message, ...], want: Request) -> tuple[Message, ...] | None:
+    async def _ask_for_text(self, messages: tuple[Message, ...], brief: Reply, drawing: Reply, want: Request) -> Reply:
+        """Ask the reasoner for the text that goes with the image."""
+        brief_message = Message("assistant", (Text(brief.text),))
+        image_message = Message("user", (*drawing.images, Text(ANSWER_PROMPT)))
+        dialogue = (*messages, brief_message, image_message)
+        return await self.ask("reasoner", dialogue, replace(want, modality="text"))
+
+    def _brief_request(self, messages: tuple[Message, ...], want: Request) -> tuple[Message, ...] | None:
         if "reasoner" in self.phrasings:
             return self.phrasings["reasoner"].plan_request(messages, want.modality)
         last = messages[-1]
-        return (*messages[:-1], Message(last.role, (*last.parts, Text(BRIEF))))
+        return (*messages[:-1], Message(last.role, (*last.parts, Text(BRIEF_PROMPT))))
 
-    def _order(self, messages: tuple[Message, ...], brief: str, want: Request) -> tuple[Message, ...]:
-        """What the painter is told: the brief, without what the reasoner thought on the way to it."""
-        told = split_thinking(brief)[1] or brief
+    def _image_request(self, messages: tuple[Message, ...], brief: str, want: Request) -> tuple[Message, ...]:
+        """Return what the painter is sent: all images and the brief, without the reasoner's thinking."""
+        order = split_thinking(brief)[1] or brief
         if "painter" in self.phrasings:
-            return self.phrasings["painter"].with_plan(messages, told, want.modality)
-        pictures = [part for message in messages for part in message.parts if isinstance(part, Image)]
-        return (Message("user", (*pictures, Text(told))),)
+            return self.phrasings["painter"].with_plan(messages, order, want.modality)
+        parts: list[Part] = []
+        for message in messages:
+            parts += [part for part in message.parts if isinstance(part, Image)]
+        return (Message("user", (*parts, Text(order))),)

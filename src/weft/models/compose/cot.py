@@ -1,5 +1,7 @@
-"""Chain of thought: a plan in words first, then what is due, by that plan. The plan is the reply's thinking: kept,
-never in the history."""
+"""Chain of thought: first a plan in words, then the output by that plan.
+
+The plan becomes the reply's thinking: it is stored, but never part of the history.
+"""
 
 from msgspec.structs import replace
 
@@ -10,13 +12,14 @@ from weft.types import Message, Reply, Request, Thought
 
 class ChainOfThought(Strategy):
     async def generate(self, messages: tuple[Message, ...], want: Request) -> Reply:
-        asked = self._words.plan_request(messages, want.modality)
-        if asked is None:
+        plan_request = self._phrasing.plan_request(messages, want.modality)
+        if plan_request is None:
             return await self.ask("model", messages, want)
-        plan = await self.ask("model", asked, replace(want, modality="text"))
+        plan = await self.ask("model", plan_request, replace(want, modality="text"))
         if plan.outcome == "failed":
             return plan
-        if not plan.text:  # it would not plan: it may still draw
+        if not plan.text:  # it did not plan, but it may still draw
             return join_replies(await self.ask("model", messages, want), [plan])
-        made = await self.ask("model", self._words.with_plan(messages, plan.text, want.modality), want)
-        return join_replies(replace(made, parts=(Thought(plan.text), *made.parts)), [plan])
+        request = self._phrasing.with_plan(messages, plan.text, want.modality)
+        reply = await self.ask("model", request, want)
+        return join_replies(replace(reply, parts=(Thought(plan.text), *reply.parts)), [plan])

@@ -1,46 +1,46 @@
-"""How a planner orders pictures: words, and blocks between them, each of which is one picture.
+"""The form in which a planner orders images: text, and blocks between it, each of which is one image.
 
     First the lemons are cut.
     <imagine size="1024x768" uses="1">Half a lemon, cut face up, on the same worn oak board as before, ...</imagine>
 
-`size` is in pixels; `aspect` (`16:9`) may stand instead. `uses` names earlier pictures of the document that this one
-must agree with, by their number from 1; `none` for none; without it all of them are meant. Pictures that do not use one
+`size` is in pixels; `aspect` (`16:9`) may stand instead. `uses` names earlier images of the document that this one must
+agree with, by their number from 1; `none` for none; without it all of them are meant. Images that do not use one
 another are drawn at the same time.
 
-Planners are models, so what they write is taken as it was meant where that is plain, and every such case is told: a
+Planners are models, so what they write is read as it was meant where that is plain, and each such case is noted: a
 block that is not closed ends where the next one begins, or with the text; a closing tag without a block is dropped; a
-block without words is no picture; numbers of pictures that are not there yet are left out; sizes beyond measure are
-none."""
+block without words is no image; numbers of images that do not exist yet are left out; impossible sizes are ignored.
+"""
 
 import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-LONGEST = 400  # characters of a tag
-TAG = re.compile(rf"<\s{{0,4}}(/?)\s{{0,4}}imagine\b([^<>]{{0,{LONGEST}}})>", re.IGNORECASE)
-# a tag that the end cut off
-CUT = re.compile(r"<\s{0,4}/?\s{0,4}i(?:m(?:a(?:g(?:i(?:n(?:e\b[^<>]*)?)?)?)?)?)?$", re.IGNORECASE)
+MAX_TAG_LENGTH = 400  # characters
+TAG = re.compile(rf"<\s{{0,4}}(/?)\s{{0,4}}imagine\b([^<>]{{0,{MAX_TAG_LENGTH}}})>", re.IGNORECASE)
+# a tag that the end of the text cut off
+CUT_TAG = re.compile(r"<\s{0,4}/?\s{0,4}i(?:m(?:a(?:g(?:i(?:n(?:e\b[^<>]*)?)?)?)?)?)?$", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"(\w{1,20})\s{0,4}=\s{0,4}(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
-# pixels of a side
-MIN_SIDE = 64
-MAX_SIDE = 4096
-AREA = 1024 * 1024
-STEP = 16
+MIN_SIDE = 64  # pixels
+MAX_SIDE = 4096  # pixels
+AREA = 1024 * 1024  # pixels of an image that is ordered by its aspect ratio
+STEP = 16  # its sides are multiples of this
 MAX_IMAGES = 64  # of one document
-MOST_NOTES = 8
+MAX_NOTES = 8
+SIZE_ATTRIBUTES = ("size", "aspect", "aspect_ratio")
 
 
 class ImageOrder(Struct, frozen=True):
-    """A picture to be drawn. `uses` are the numbers of earlier ones, from 1; None: all of them."""
+    """An image to be drawn."""
 
     prompt: str
     size: tuple[int, int] | None = None
-    uses: tuple[int, ...] | None = None
+    uses: tuple[int, ...] | None = None  # numbers of earlier images, from 1; None: all of them
 
 
 class DocumentPlan(Struct, frozen=True):
-    """A document to be: words and pictures in their order, and what had to be made of what was written."""
+    """A document to be: texts and image orders in their order, and notes about what was not written as it should be."""
 
     parts: tuple[str | ImageOrder, ...]
     notes: tuple[str, ...] = ()
@@ -51,99 +51,113 @@ class DocumentPlan(Struct, frozen=True):
 
 
 def parse_plan(text: str) -> DocumentPlan:
-    parts: list[str | ImageOrder] = []
-    notes: list[str] = []
-    opened: re.Match[str] | None = None
-    end = count = 0
+    """Parse what a planner wrote. It never raises: whatever is unclear becomes a note."""
+    parser = _PlanParser(text)
+    parser.parse()
+    parts = _limit_images(parser.parts, parser.notes)
+    notes = parser.notes
+    if len(notes) > MAX_NOTES:
+        notes = [*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more of this kind"]
+    nonempty = tuple(part for part in parts if isinstance(part, ImageOrder) or part.strip())
+    return DocumentPlan(nonempty, tuple(notes))
 
-    def take(until: int, why: str = "") -> None:
-        """What stands between the last tag and here: words, or the block that is open."""
-        nonlocal count
-        said = text[end:until]
-        if opened is None:
-            parts.append(said)
+
+class _PlanParser:
+    def __init__(self, text: str) -> None:
+        self.parts: list[str | ImageOrder] = []
+        self.notes: list[str] = []
+        self._text = text
+        self._open_tag: re.Match[str] | None = None
+        self._position = 0  # behind the last tag
+        self._count = 0  # images so far
+
+    def parse(self) -> None:
+        for tag in TAG.finditer(self._text):
+            is_closing = bool(tag[1])
+            problem = ""
+            if is_closing and self._open_tag is None:
+                self.notes.append("a closing tag without a block was dropped")
+            if not is_closing and self._open_tag is not None:
+                problem = "was not closed before the next"
+            self._add_until(tag.start(), problem)
+            self._open_tag = None if is_closing else tag
+            self._position = tag.end()
+        end = len(self._text)
+        cut_tag = CUT_TAG.search(self._text, max(self._position, end - MAX_TAG_LENGTH))
+        if cut_tag is not None:
+            self.notes.append("the text ends within a tag")
+            end = cut_tag.start()
+        self._add_until(end, "was not closed")
+
+    def _add_until(self, end: int, problem: str) -> None:
+        """Add what stands between the last tag and `end`: text, or the open block, whose `problem` is noted."""
+        content = self._text[self._position : end]
+        if self._open_tag is None:
+            self.parts.append(content)
             return
-        if not said.strip():
-            notes.append(f"block {count + 1} has no words, and is no picture")
+        if not content.strip():
+            self.notes.append(f"block {self._count + 1} has no words, and is no image")
             return
-        count += 1
-        if why:
-            notes.append(f"picture {count} {why}")
-        parts.append(_imagine(said.strip(), opened[2], count, notes))
-
-    for tag in TAG.finditer(text):
-        closes = bool(tag[1])
-        if closes and opened is None:
-            notes.append("a closing tag without a block was dropped")
-        take(tag.start(), "was not closed before the next" if opened is not None and not closes else "")
-        if closes:
-            opened = None
-        else:
-            opened = tag
-        end = tag.end()
-    cut = CUT.search(text, max(end, len(text) - LONGEST))
-    if cut is not None:
-        notes.append("the text ends within a tag")
-        take(cut.start(), "was not closed")
-    else:
-        take(len(text), "was not closed")
-    kept = _without_too_many(parts, notes)
-    told = (
-        *notes[:MOST_NOTES],
-        *([f"and {len(notes) - MOST_NOTES} more of this kind"] if len(notes) > MOST_NOTES else []),
-    )
-    return DocumentPlan(tuple(part for part in kept if isinstance(part, ImageOrder) or part.strip()), told)
+        self._count += 1
+        if problem:
+            self.notes.append(f"image {self._count} {problem}")
+        self.parts.append(_parse_order(content.strip(), self._open_tag[2], self._count, self.notes))
 
 
-def _without_too_many(parts: Sequence[str | ImageOrder], notes: list[str]) -> list[str | ImageOrder]:
-    count = sum(isinstance(part, ImageOrder) for part in parts)
-    if count <= MAX_IMAGES:
-        return list(parts)
-    notes.append(f"{count} pictures are planned; those after the first {MAX_IMAGES} are left out")
-    kept: list[str | ImageOrder] = []
-    seen = 0
+def _limit_images(parts: Sequence[str | ImageOrder], notes: list[str]) -> list[str | ImageOrder]:
+    """Return the parts without images beyond the limit."""
+    limited: list[str | ImageOrder] = []
+    count = 0
     for part in parts:
-        seen += isinstance(part, ImageOrder)
-        if not isinstance(part, ImageOrder) or seen <= MAX_IMAGES:
-            kept.append(part)
-    return kept
+        if isinstance(part, ImageOrder):
+            count += 1
+            if count > MAX_IMAGES:
+                continue
+        limited.append(part)
+    if count > MAX_IMAGES:
+        notes.append(f"{count} images are planned; those after the first {MAX_IMAGES} are left out")
+    return limited
 
 
-def _imagine(prompt: str, attributes: str, number: int, notes: list[str]) -> ImageOrder:
-    said = {
-        match[1].lower(): (match[2] or match[3] or match[4] or "").strip() for match in ATTRIBUTE.finditer(attributes)
-    }
-    size = _size(said.get("size", "") or said.get("aspect", "") or said.get("aspect_ratio", ""))
-    if size is None and {"size", "aspect", "aspect_ratio"} & set(said):
-        notes.append(f"picture {number}: its size could not be used")
-    return ImageOrder(prompt, size, _uses(said.get("uses"), number, notes))
+def _parse_order(prompt: str, attribute_text: str, number: int, notes: list[str]) -> ImageOrder:
+    attributes: dict[str, str] = {}
+    for match in ATTRIBUTE.finditer(attribute_text):
+        attributes[match[1].lower()] = (match[2] or match[3] or match[4] or "").strip()
+    size_text = next((attributes[name] for name in SIZE_ATTRIBUTES if attributes.get(name)), "")
+    size = _parse_size(size_text)
+    if size is None and any(name in attributes for name in SIZE_ATTRIBUTES):
+        notes.append(f"image {number}: its size could not be used")
+    return ImageOrder(prompt, size, _parse_uses(attributes.get("uses"), number, notes))
 
 
-def _size(said: str) -> tuple[int, int] | None:
-    """Pixels, or a ratio of sides at about a megapixel, in steps of 16."""
-    said = said[:40]
-    pixels = re.fullmatch(r"(\d{1,5})\s*[x×*]\s*(\d{1,5})", said.lower())
+def _parse_size(text: str) -> tuple[int, int] | None:
+    """Return a size in pixels; an aspect ratio becomes about a megapixel, in steps of 16. None for anything else."""
+    text = text[:40]
+    pixels = re.fullmatch(r"(\d{1,5})\s*[x×*]\s*(\d{1,5})", text.lower())
     if pixels:
-        wide = int(pixels[1])
-        high = int(pixels[2])
-        if min(wide, high) >= MIN_SIDE and max(wide, high) <= MAX_SIDE:
-            return (wide, high)
+        size = (int(pixels[1]), int(pixels[2]))
+        if min(size) >= MIN_SIDE and max(size) <= MAX_SIDE:
+            return size
         return None
-    sides = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*[:/]\s*(\d{1,3}(?:\.\d{1,3})?)", said)
-    wide, high = (float(sides[1]), float(sides[2])) if sides else (0.0, 0.0)
-    if not wide or not high or not 0.1 <= wide / high <= 10:
+    ratio = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*[:/]\s*(\d{1,3}(?:\.\d{1,3})?)", text)
+    if ratio is None:
         return None
-    share = (AREA * wide / high) ** 0.5
-    return round(share / STEP) * STEP, round(AREA / share / STEP) * STEP
+    width = float(ratio[1])
+    height = float(ratio[2])
+    if not width or not height or not 0.1 <= width / height <= 10:
+        return None
+    exact_width = (AREA * width / height) ** 0.5
+    return round(exact_width / STEP) * STEP, round(AREA / exact_width / STEP) * STEP
 
 
-def _uses(said: str | None, number: int, notes: list[str]) -> tuple[int, ...] | None:
-    if said is None or said.lower() in ("all", ""):
+def _parse_uses(text: str | None, number: int, notes: list[str]) -> tuple[int, ...] | None:
+    """Return the numbers of earlier images that image `number` uses; None: all of them."""
+    if text is None or text.lower() in ("all", ""):
         return None
-    if said.lower() in ("none", "0", "no", "-"):
+    if text.lower() in ("none", "0", "no", "-"):
         return ()
-    found = sorted({int(one) for one in re.findall(r"\d{1,4}", said)})[: 2 * MAX_IMAGES]
-    known = tuple(one for one in found if 0 < one < number)
-    if len(known) < len(found) or not found:
-        notes.append(f"picture {number}: {said[:40]!r} names pictures that are not there yet")
-    return known
+    named = sorted({int(digits) for digits in re.findall(r"\d{1,4}", text)})[: 2 * MAX_IMAGES]
+    earlier = tuple(used for used in named if 0 < used < number)
+    if len(earlier) < len(named) or not named:
+        notes.append(f"image {number}: {text[:40]!r} names images that do not exist yet")
+    return earlier

@@ -1,5 +1,8 @@
-"""How a strategy speaks to a model. `English` is for models that read English; a model with a language of its own
-brings its own words."""
+"""How a strategy phrases its requests to a model.
+
+`English` is for models that read English; a model with a language of its own brings its own `Phrasing`. All texts are
+part of prompts, and so of cache keys: their words must not change.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,115 +11,124 @@ from typing import Protocol
 from weft.types import Image, Message, Modality, Part, Reply, Text
 
 AskModel = Callable[[tuple[Message, ...]], Awaitable[Reply]]
-Candidate = tuple[Part, ...]  # what was made: one picture, or texts and pictures
+Candidate = tuple[Part, ...]  # an output: one image, or texts and images
+PLAN_IMAGE = (
+    "Do not draw yet. First say in a few sentences what the picture must show, what changes and what stays as it is."
+)
+PLAN_ANSWER = (
+    "Do not answer yet. First say in a few sentences what the answer tells, which pictures it shows, and where."
+)
+REVIEW = (
+    "Does it do all that the request asks, and keep the style and the details of what came before? "
+    "Begin with YES or NO; "
+    "after NO say what is wrong, and how it should be improved."
+)
+PICK = "Which candidate does best what was asked? Answer with its number alone."
 
 
 class Phrasing(Protocol):
-    def plan_request(self, messages: tuple[Message, ...], kind: Modality) -> tuple[Message, ...] | None:
-        """Ask for a plan in words; None where there is nothing to plan."""
+    """Builds the requests of strategies, and reads the replies to them."""
+
+    def plan_request(self, messages: tuple[Message, ...], modality: Modality, /) -> tuple[Message, ...] | None:
+        """Ask for a plan in words; None if there is nothing to plan."""
         ...
 
-    def with_plan(self, messages: tuple[Message, ...], plan: str, kind: Modality) -> tuple[Message, ...]: ...
-
-    def image_request(self, order: str, images: Sequence[Image]) -> tuple[Message, ...] | None:
-        """Ask for the image that a planner ordered, with those at hand; None where the order is told as it is."""
+    def with_plan(self, messages: tuple[Message, ...], plan: str, modality: Modality, /) -> tuple[Message, ...]:
+        """Ask for the output by a plan."""
         ...
 
-    def review_request(self, messages: tuple[Message, ...], made: Candidate) -> tuple[Message, ...] | None:
-        """Ask whether what was made does what was asked; None where that cannot be asked."""
+    def image_request(self, order: str, images: Sequence[Image], /) -> tuple[Message, ...] | None:
+        """Ask for the image that a planner ordered, with the images so far; None: the order is sent as it is."""
         ...
 
-    def is_approval(self, review: str) -> bool: ...
+    def review_request(self, messages: tuple[Message, ...], output: Candidate, /) -> tuple[Message, ...] | None:
+        """Ask whether the output does what was requested; None if that cannot be asked."""
+        ...
 
-    def redraw_request(self, messages: tuple[Message, ...], made: Candidate, review: str) -> tuple[Message, ...]: ...
+    def is_approval(self, review: str, /) -> bool:
+        """Return whether a review has no objection."""
+        ...
+
+    def redraw_request(self, messages: tuple[Message, ...], output: Candidate, review: str, /) -> tuple[Message, ...]:
+        """Ask for the output again, improved after a review."""
+        ...
 
     async def pick(
-        self, ask: AskModel, messages: tuple[Message, ...], made: Sequence[Candidate]
+        self, ask: AskModel, messages: tuple[Message, ...], candidates: Sequence[Candidate], /
     ) -> tuple[int, list[Reply]]:
-        """Which is best, and the replies that say so."""
+        """Return the index of the best candidate, and the replies that say so."""
         ...
 
 
 class English:
-    """What is asked of the model besides the benchmark's own requests (a plan, a review, a pick) is asked without the
-    benchmark's system prompt, which may allow only letters, or only pictures."""
+    """Asks in English.
 
-    def plan_request(self, messages: tuple[Message, ...], kind: Modality) -> tuple[Message, ...] | None:
-        if kind == "interleaved":
-            return _and(
-                _unbound(messages),
-                Text(
-                    "Do not answer yet. First say in a few sentences what the answer tells, which pictures it shows, and where."
-                ),
-            )
-        return _and(
-            _unbound(messages),
-            Text(
-                "Do not draw yet. First say in a few sentences what the picture must show, what changes and what stays as it is."
-            ),
-        )
+    Plans, reviews and picks are requested without the benchmark's system prompt, which may allow only letters, or only
+    images.
+    """
 
-    def with_plan(self, messages: tuple[Message, ...], plan: str, kind: Modality) -> tuple[Message, ...]:
-        return _and(messages, Text(f"{'Answer' if kind == 'interleaved' else 'Draw it'} now, by this plan:\n{plan}"))
+    def plan_request(self, messages: tuple[Message, ...], modality: Modality) -> tuple[Message, ...] | None:
+        question = PLAN_ANSWER if modality == "interleaved" else PLAN_IMAGE
+        return _append(_without_system(messages), Text(question))
+
+    def with_plan(self, messages: tuple[Message, ...], plan: str, modality: Modality) -> tuple[Message, ...]:
+        order = "Answer" if modality == "interleaved" else "Draw it"
+        return _append(messages, Text(f"{order} now, by this plan:\n{plan}"))
 
     def image_request(self, order: str, images: Sequence[Image]) -> tuple[Message, ...] | None:
         return None
 
-    def review_request(self, messages: tuple[Message, ...], made: Candidate) -> tuple[Message, ...] | None:
-        picture = _is_picture(made)
-        return _and(
-            _unbound(messages),
-            Text(
-                "This picture was made for the last request:"
-                if picture
-                else "This answer was given to the last request:"
-            ),
-            *made,
-            Text(
-                "Does it do all that the request asks, and keep the style and the details of what came before? Begin with YES or NO; "
-                "after NO say what is wrong, and how it should be improved."
-            ),
-        )
+    def review_request(self, messages: tuple[Message, ...], output: Candidate) -> tuple[Message, ...] | None:
+        introduction = "This answer was given to the last request:"
+        if _is_image(output):
+            introduction = "This picture was made for the last request:"
+        return _append(_without_system(messages), Text(introduction), *output, Text(REVIEW))
 
     def is_approval(self, review: str) -> bool:
         return re.match(r"\W*yes\b", review, re.IGNORECASE) is not None
 
-    def redraw_request(self, messages: tuple[Message, ...], made: Candidate, review: str) -> tuple[Message, ...]:
-        if _is_picture(made):
-            again = "Draw it again, improved in this way."
-        else:
-            again = "Answer again, improved in this way."
-        return _and(messages, Text("A first try was this:"), *made, Text(f"A review of it says: {review}\n{again}"))
+    def redraw_request(self, messages: tuple[Message, ...], output: Candidate, review: str) -> tuple[Message, ...]:
+        order = "Answer again, improved in this way."
+        if _is_image(output):
+            order = "Draw it again, improved in this way."
+        return _append(
+            messages, Text("A first try was this:"), *output, Text(f"A review of it says: {review}\n{order}")
+        )
 
     async def pick(
-        self, ask: AskModel, messages: tuple[Message, ...], made: Sequence[Candidate]
+        self, ask: AskModel, messages: tuple[Message, ...], candidates: Sequence[Candidate]
     ) -> tuple[int, list[Reply]]:
-        pictures = all(map(_is_picture, made))
-        parts: list[Part] = [
-            Text(f"These {'pictures were made for' if pictures else 'answers were given to'} the last request:")
-        ]
-        for number, candidate in enumerate(made, start=1):
+        introduction = "These answers were given to the last request:"
+        if all(map(_is_image, candidates)):
+            introduction = "These pictures were made for the last request:"
+        parts: list[Part] = [Text(introduction)]
+        for number, candidate in enumerate(candidates, start=1):
             parts += [Text(f"Candidate {number}:"), *candidate]
-        parts.append(Text("Which candidate does best what was asked? Answer with its number alone."))
-        reply = await ask(_and(_unbound(messages), *parts))
-        found = re.search(r"\d+", reply.text)
-        if found:
-            number = int(found.group()[:4])
-        else:
-            number = 1
-        return (number if 1 <= number <= len(made) else 1) - 1, [reply]
+        parts.append(Text(PICK))
+        reply = await ask(_append(_without_system(messages), *parts))
+        return _read_choice(reply.text, len(candidates)) - 1, [reply]
 
 
-def _is_picture(made: Candidate) -> bool:
-    return len(made) == 1 and isinstance(made[0], Image)
+def _read_choice(text: str, count: int) -> int:
+    """Return the first number in a text; 1 if there is none between 1 and `count`."""
+    match = re.search(r"\d+", text)
+    if match is None:
+        return 1
+    number = int(match.group()[:4])
+    if 1 <= number <= count:
+        return number
+    return 1
 
 
-def _unbound(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Without what a system prompt allows and forbids."""
+def _is_image(output: Candidate) -> bool:
+    return len(output) == 1 and isinstance(output[0], Image)
+
+
+def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(message for message in messages if message.role != "system")
 
 
-def _and(messages: tuple[Message, ...], *parts: Part) -> tuple[Message, ...]:
-    """The dialogue with more said in its last message."""
+def _append(messages: tuple[Message, ...], *parts: Part) -> tuple[Message, ...]:
+    """Return the dialogue with more parts in its last message."""
     last = messages[-1]
     return (*messages[:-1], Message(last.role, (*last.parts, *parts)))

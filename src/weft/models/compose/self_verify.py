@@ -1,5 +1,4 @@
-"""Self-verification: the model reviews what it made and makes it again after its objection, at most so often. The last
-one counts."""
+"""Self-verification: the model reviews its output and makes it again after its own objection; the last output counts."""
 
 from msgspec.structs import replace
 
@@ -11,35 +10,35 @@ from weft.types import Message, Model, Reply, Request
 
 
 class SelfVerify(Strategy):
-    def __init__(self, model: Model, blobs: Blobs, words: Phrasing, most: int) -> None:
-        super().__init__(model, blobs, words)
-        self._most = most
+    """Reviews and repeats at most `max_rounds` times."""
+
+    def __init__(self, model: Model, blobs: Blobs, phrasing: Phrasing, max_rounds: int) -> None:
+        super().__init__(model, blobs, phrasing)
+        self._max_rounds = max_rounds
 
     async def generate(self, messages: tuple[Message, ...], want: Request) -> Reply:
         best = await self.ask("model", messages, want)
         behind: list[Reply] = []
-        for number in range(1, self._most + 1):
-            made = output_of(best, want.modality)
-            if made:
-                asked = self._words.review_request(messages, made)
-            else:
-                asked = None
-            if asked is None:
+        for number in range(1, self._max_rounds + 1):
+            output = output_of(best, want.modality)
+            if not output:
                 break
-            review = await self.ask("model", asked, replace(want, modality="text"))
-            behind.append(review)
+            review_request = self._phrasing.review_request(messages, output)
+            if review_request is None:
+                break
+            review = await self.ask("model", review_request, replace(want, modality="text"))
             if review.outcome == "failed":
-                return replace(join_replies(review, [best, *behind[:-1]]), parts=())
-            if not review.text or self._words.is_approval(review.text):  # no objection, or none that could be followed
+                return replace(join_replies(review, [best, *behind]), parts=())
+            behind.append(review)
+            if not review.text or self._phrasing.is_approval(review.text):  # no objection that could be followed
                 break
-            again = await self.ask(
-                "model", self._words.redraw_request(messages, made, review.text), replace(want, draw=want.draw + number)
-            )
-            if again.outcome == "failed":
-                return join_replies(again, [best, *behind])
-            if not output_of(again, want.modality):  # it would not make it again: what it had stands
-                behind.append(again)
+            redraw_request = self._phrasing.redraw_request(messages, output, review.text)
+            repeated = await self.ask("model", redraw_request, replace(want, draw=want.draw + number))
+            if repeated.outcome == "failed":
+                return join_replies(repeated, [best, *behind])
+            if not output_of(repeated, want.modality):  # it made nothing: the previous output stands
+                behind.append(repeated)
                 break
             behind.append(best)
-            best = again
+            best = repeated
         return join_replies(best, behind)

@@ -1,7 +1,8 @@
-"""A test-time strategy: a composition around one Model. It acts where something is to be made; questions pass through.
+"""A test-time strategy: a composition around one model. It acts on requests for images; text requests pass through.
 
-What it makes again, reviews and chooses among is the whole of what was due: one picture, or for an `interleaved` reply
-all of its parts."""
+What it repeats, reviews and chooses among is the whole expected output: one image, or all parts of an `interleaved`
+reply.
+"""
 
 from weft.models.compose.base import Composition
 from weft.models.compose.phrasing import Phrasing
@@ -10,11 +11,13 @@ from weft.types import Message, Modality, Model, Part, Reply, Request
 
 
 class Strategy(Composition):
+    """The base class: implement `generate`."""
+
     roles = ("model",)
 
-    def __init__(self, model: Model, blobs: Blobs, words: Phrasing) -> None:
+    def __init__(self, model: Model, blobs: Blobs, phrasing: Phrasing) -> None:
         super().__init__(model.name, {"model": model}, blobs)
-        self._words = words
+        self._phrasing = phrasing
 
     async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply:
         if want.modality == "text":
@@ -22,15 +25,16 @@ class Strategy(Composition):
         return await self.generate(messages, want)
 
     async def generate(self, messages: tuple[Message, ...], want: Request) -> Reply:
-        raise TypeError(f"{type(self).__name__} has no make")
+        """Answer a request for an image or an interleaved output."""
+        raise TypeError(f"{type(self).__name__} has no generate")
 
 
-def output_of(reply: Reply, kind: Modality) -> tuple[Part, ...]:
-    """What counts of a reply: its picture, or all that it says and shows; nothing where it has not what was due."""
+def output_of(reply: Reply, modality: Modality) -> tuple[Part, ...]:
+    """Return what counts of a reply: its image, or all of its output; nothing if it is no answer."""
     if reply.outcome != "answered":
         return ()
-    if kind == "image":
-        if reply.last_image is not None:
-            return (reply.last_image,)
+    if modality != "image":
+        return reply.output
+    if reply.last_image is None:
         return ()
-    return reply.output
+    return (reply.last_image,)

@@ -1,18 +1,17 @@
-"""A planner and a visualizer: one model writes the document, with orders for its pictures between the words
-(`imagine.py` has their form); another draws each, from the order and all that comes before it in the document, words
-and pictures, as far as it can take them.
+"""A planner and a visualizer: one model writes a document with orders for its images between the text (in the form of
+`imagine.py`); another draws each image, from its order and all that precedes it in the document.
 
-A picture waits for those that it uses, and for no other, so that what does not depend on each other is drawn at the
-same time; where the planner's words come as a stream, it is begun as soon as its order is whole. The reply is one
-message, words and pictures in their order. What a visualizer will not draw is missing from it, and told; what it cannot
-draw through no fault of its own leaves the reply unscored."""
+An image waits for the images that it uses, and for no others, so that independent images are drawn at the same time. If
+the planner's text is streamed, an image is begun as soon as its order is complete. The reply is one message of texts
+and images in their order. An image that the visualizer refuses is missing from it, and a note says so; one that fails
+for other reasons leaves the reply unscored. The prompts are part of cache keys: their words must not change.
+"""
 
 import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +23,7 @@ from weft.models.thinking import split_thinking
 from weft.secrets import scrub
 from weft.types import Image, Message, Part, Reply, Request, Text, Thought, outcome_of
 
-HOW = """You answer with a document in which words and pictures take turns. You write the words. Each picture is drawn by a painter; right \
+PLANNER_PROMPT = """You answer with a document in which words and pictures take turns. You write the words. Each picture is drawn by a painter; right \
 where it belongs you give the order for it:
 
 <imagine size="1024x768" uses="none">what the picture shows</imagine>
@@ -40,239 +39,240 @@ or place comes back, or because it shows the next step; none where it stands for
 - If the reader says how many pictures, write exactly so many blocks. If a picture alone is asked for, write one block and no words. If \
 a question needs no picture, answer it in words, without any block.
 - Never speak of blocks, orders or the painter in your words, and do not describe a picture twice."""
-ORDER = "Draw the next picture of this document, as a single picture and nothing else:\n{prompt}"
-SIZE = "\nIt is {wide} x {high} pixels."
-SO_FAR = "The document so far:"
-REQUEST = "A document was asked for:"
-CLOSING = "</imagine>"
-USUAL = 3  # pictures of a document, for who must guess
-ONE = "\nThe reader wants one picture, and no words: write one block alone."
+ONE_IMAGE_PROMPT = "\nThe reader wants one picture, and no words: write one block alone."
+IMAGE_PROMPT = "Draw the next picture of this document, as a single picture and nothing else:\n{prompt}"
+SIZE_PROMPT = "\nIt is {width} x {height} pixels."
+DOCUMENT_HEADING = "The document so far:"
+REQUEST_HEADING = "A document was asked for:"
+CLOSING_TAG = "</imagine>"
+USUAL_IMAGES = 3  # of a document, where a dry run must guess
 
 
 class WeaverProgress(Struct, frozen=True):
-    """Where a document stands, for those who wait for it."""
+    """How far a document is."""
 
-    drawn: int
-    planned: int
-    seconds: float  # since it was asked for
+    drawn: int  # images
+    planned: int  # images
+    seconds: float  # since the request
 
 
-PROGRESS_LISTENER: ContextVar[Callable[[WeaverProgress], None] | None] = ContextVar("WATCH", default=None)
+PROGRESS_LISTENER: ContextVar[Callable[[WeaverProgress], None] | None] = ContextVar("PROGRESS_LISTENER", default=None)
 
 
 class Weaver(Composition):
     roles = ("planner", "visualizer")
     version = "1"
-    dry_run_note = f"pictures are counted as the data's references have them, {USUAL} a document where there is none: planners may differ"
+    dry_run_note = (
+        f"images are counted as in the data's references, {USUAL_IMAGES} per document without one: planners may differ"
+    )
 
     async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply:
         if want.modality == "text":
             return await self.ask("planner", messages, want)
 
-        async def draw(plan: DocumentPlan, order: ImageOrder, before: Mapping[int, Reply]) -> Reply:
-            return await self.ask(
-                "visualizer",
-                self._order(messages, plan, order, before),
-                replace(want, modality="image", size=order.size),
-            )
+        async def draw(plan: DocumentPlan, order: ImageOrder, used: Mapping[int, Reply]) -> Reply:
+            image_request = self._image_request(messages, plan, order, used)
+            return await self.ask("visualizer", image_request, replace(want, modality="image", size=order.size))
 
         drawing = _Drawing(draw)
         try:
-            return await self._woven(messages, want, drawing)
+            return await self._weave(messages, want, drawing)
         except BaseException:
-            await drawing.over()
+            await drawing.stop()
             raise
 
-    async def _woven(self, messages: tuple[Message, ...], want: Request, drawing: "_Drawing") -> Reply:
-        listening = TEXT_LISTENER.set(drawing.hear)
+    async def _weave(self, messages: tuple[Message, ...], want: Request, drawing: "_Drawing") -> Reply:
+        token = TEXT_LISTENER.set(drawing.hear)
         try:
-            planned = await self.ask("planner", _asked(messages, want), replace(want, modality="text"))
+            planned = await self.ask("planner", _planner_request(messages, want), replace(want, modality="text"))
         finally:
-            TEXT_LISTENER.reset(listening)
+            TEXT_LISTENER.reset(token)
         if planned.outcome != "answered":
-            return join_replies(planned, await drawing.over())
-        thinking, said = split_thinking(planned.text)
-        if not _is_guess(planned):
-            plan = parse_plan(said)
+            return join_replies(planned, await drawing.stop())
+        thinking, document = split_thinking(planned.text)
+        if _is_stand_in(planned):
+            plan = _guess_plan(planned, want)
         else:
-            plan = _guessed(planned, want)
-        drawn, wasted = await drawing.all_of(plan)
-        behind = [planned, *wasted]
+            plan = parse_plan(document)
+        drawn, wasted = await drawing.finish(plan)
         failed = next((reply for reply in drawn if reply.outcome == "failed"), None)
         if failed is not None:
-            return replace(join_replies(failed, [*behind, *(one for one in drawn if one is not failed)]), parts=())
-        parts, notes = _put_together(plan, drawn)
-        thoughts = tuple(Thought(one) for one in (planned.thoughts, thinking) if one)
+            others = [reply for reply in drawn if reply is not failed]
+            return replace(join_replies(failed, [planned, *wasted, *others]), parts=())
+        parts, missing = _assemble(plan, drawn)
+        thoughts = [Thought(text) for text in (planned.thoughts, thinking) if text]
         outcome, reason = outcome_of((*thoughts, *parts), want.modality)
-        told = [planned.reason, reason, *plan.notes, *notes]
-        final = Reply(outcome, (*thoughts, *parts), "; ".join(one for one in told if one))
-        return join_replies(final, [*behind, *drawn])
+        reasons = [text for text in (planned.reason, reason, *plan.notes, *missing) if text]
+        final = Reply(outcome, (*thoughts, *parts), "; ".join(reasons))
+        return join_replies(final, [planned, *wasted, *drawn])
 
-    def _order(
-        self, messages: tuple[Message, ...], plan: DocumentPlan, order: ImageOrder, before: Mapping[int, Reply]
+    def _image_request(
+        self, messages: tuple[Message, ...], plan: DocumentPlan, order: ImageOrder, used: Mapping[int, Reply]
     ) -> tuple[Message, ...]:
-        """What the visualizer is told: the request, the document up to here with the pictures that this one uses, and
-        the order."""
-        made = {number: reply.last_image for number, reply in before.items()}
-        if "visualizer" in self.phrasings:  # a language of its own
-            given = [part for message in messages for part in message.parts if isinstance(part, Image)]
-            own = self.phrasings["visualizer"].image_request(
-                order.prompt, [*given, *(image for image in made.values() if image is not None)]
-            )
-            if own is not None:
-                return own
-        so_far = _so_far(plan, order, made)
-        asked = [
-            part
-            for message in messages
-            if message.role != "system"
-            for part in message.parts
-            if not isinstance(part, Thought)
-        ]
+        """Return what the visualizer is sent: the request, the document so far with the images that are used, and the
+        order."""
+        used_images = {number: reply.last_image for number, reply in used.items()}
+        if "visualizer" in self.phrasings:
+            images = _images_in(messages)
+            images += [image for image in used_images.values() if image is not None]
+            own_request = self.phrasings["visualizer"].image_request(order.prompt, images)
+            if own_request is not None:
+                return own_request
+        parts: list[Part] = [Text(REQUEST_HEADING)]
+        for message in messages:
+            if message.role != "system":
+                parts += [_without_label(part) for part in message.parts if not isinstance(part, Thought)]
+        document = _document_before(plan, order, used_images)
+        if document:
+            parts += [Text(DOCUMENT_HEADING), *document]
+        prompt = IMAGE_PROMPT.format(prompt=order.prompt)
         if order.size:
-            size = SIZE.format(wide=order.size[0], high=order.size[1])
+            prompt += SIZE_PROMPT.format(width=order.size[0], height=order.size[1])
+        return (Message("user", (*parts, Text(prompt))),)
+
+
+def _planner_request(messages: tuple[Message, ...], want: Request) -> tuple[Message, ...]:
+    """Return the request with one system message: how to write a document, then the benchmark's own system prompt."""
+    system = PLANNER_PROMPT
+    if want.modality == "image":
+        system += ONE_IMAGE_PROMPT
+    texts = [system]
+    dialogue: list[Message] = []
+    for message in messages:
+        if message.role == "system":
+            texts += [part.text for part in message.parts if isinstance(part, Text)]
         else:
-            size = ""
-        told = Text(ORDER.format(prompt=order.prompt) + size)
-        parts: list[Part] = [Text(REQUEST), *(_plain(part) for part in asked)]
-        parts += [Text(SO_FAR), *so_far] if so_far else []
-        return (Message("user", (*parts, told)),)
+            dialogue.append(message)
+    return (Message("system", (Text("\n\n".join(texts)),)), *dialogue)
 
 
-def _is_guess(planned: Reply) -> bool:
-    """Whether nobody was asked, and the reply only stands in for a plan: a document of the data, or nothing of any
-    use."""
+def _is_stand_in(planned: Reply) -> bool:
+    """Return whether no planner was asked: in a dry run the reply is a reference of the dataset, or a stand-in."""
     return "stand-in" in planned.notes or (bool(planned.images) and not planned.keys)
 
 
-def _guessed(planned: Reply, want: Request) -> DocumentPlan:
+def _guess_plan(planned: Reply, want: Request) -> DocumentPlan:
+    """Return a plan with as many images as the reference has, for a dry run."""
+    count = len(planned.images)
+    if "stand-in" in planned.notes:
+        count = USUAL_IMAGES
     if want.modality == "image":
         count = 1
-    else:
-        if "stand-in" not in planned.notes:
-            count = len(planned.images)
-        else:
-            count = USUAL
-    return DocumentPlan(
-        tuple(
-            part
-            for at in range(count)
-            for part in (planned.text[:400], ImageOrder(f"picture {at + 1} of a document. " * 20, uses=()))
-        )
-    )
+    parts: list[str | ImageOrder] = []
+    for number in range(1, count + 1):
+        parts += [planned.text[:400], ImageOrder(f"picture {number} of a document. " * 20, uses=())]
+    return DocumentPlan(tuple(parts))
 
 
 class _Drawing:
-    """The pictures of a document: each is begun as soon as its order is whole and those that it uses are there, also
-    while the planner is still writing. All come back, whatever one does: each may have been paid for."""
+    """Draws the images of a document.
+
+    Each is begun as soon as its order is complete and the images that it uses are there, also while the planner is
+    still writing. All are awaited, even if one fails: each may have to be paid for.
+    """
 
     def __init__(self, draw: Callable[[DocumentPlan, ImageOrder, Mapping[int, Reply]], Awaitable[Reply]]) -> None:
         self._draw = draw
-        self._told = PROGRESS_LISTENER.get()
-        self._began = time.monotonic()
+        self._listener = PROGRESS_LISTENER.get()
+        self._start = time.monotonic()
         self._drawn = 0
-        # by all of the document up to the picture
+        # by the whole document up to the image, which is what its prompt is made of
         self._tasks: dict[tuple[str | ImageOrder, ...], asyncio.Task[Reply]] = {}
-        self._sent: set[asyncio.Task[Reply] | None] = set()  # those that wait for nobody any more
-        self._heard: list[str] = []
+        self._requested: set[asyncio.Task[Reply] | None] = set()  # tasks that wait for no other image any more
+        self._pieces: list[str] = []
         self._tail = ""
-        self._looks = 0
-        self._say(0)
+        self._parses = 0
+        self._report(0)
 
     def hear(self, piece: str | None) -> None:
-        """What the planner writes, as it comes. Blocks that are closed stay as they are, whatever comes; only then is
-        it looked at, and not for ever: a model may write nothing but tags."""
+        """Read what the planner writes while it writes, and begin images whose orders are closed: those are final.
+
+        The number of parses is limited, because a model may write nothing but tags.
+        """
         if piece is None:
-            self._heard.clear()
+            self._pieces.clear()
             self._tail = ""
             return
-        self._heard.append(piece)
-        self._tail = (self._tail + piece)[-4 * len(CLOSING) :]
-        if CLOSING not in self._tail.lower() or self._looks >= 2 * MAX_IMAGES:
+        self._pieces.append(piece)
+        self._tail = (self._tail + piece)[-4 * len(CLOSING_TAG) :]
+        if CLOSING_TAG not in self._tail.lower() or self._parses >= 2 * MAX_IMAGES:
             return
-        self._tail, self._looks = "", self._looks + 1
-        text = scrub("".join(self._heard))
-        ends = [match.end() for match in re.finditer(CLOSING, text, re.IGNORECASE)]
+        self._tail = ""
+        self._parses += 1
+        text = scrub("".join(self._pieces))
+        ends = [match.end() for match in re.finditer(CLOSING_TAG, text, re.IGNORECASE)]
         if ends:
-            self.begin(parse_plan(split_thinking(text[: ends[-1]])[1]))
+            self._begin(parse_plan(split_thinking(text[: ends[-1]])[1]))
 
-    def begin(self, plan: DocumentPlan) -> list[asyncio.Task[Reply]]:
-        """Those of a plan in their order; what was begun is not begun again."""
-        made: list[asyncio.Task[Reply]] = []
-        for at, part in enumerate(plan.parts):
+    def _begin(self, plan: DocumentPlan) -> list[asyncio.Task[Reply]]:
+        """Return the tasks of a plan's images in their order; begin those that are not begun yet."""
+        tasks: list[asyncio.Task[Reply]] = []
+        for index, part in enumerate(plan.parts):
             if isinstance(part, ImageOrder):
-                key = plan.parts[: at + 1]
+                key = plan.parts[: index + 1]
                 if key not in self._tasks:
-                    self._tasks[key] = asyncio.ensure_future(self._one(plan, part, tuple(made)))
-                made.append(self._tasks[key])
-        self._say(len(made))
-        return made
+                    self._tasks[key] = asyncio.ensure_future(self._draw_image(plan, part, tuple(tasks)))
+                tasks.append(self._tasks[key])
+        self._report(len(tasks))
+        return tasks
 
-    async def _one(self, plan: DocumentPlan, order: ImageOrder, earlier: tuple[asyncio.Task[Reply], ...]) -> Reply:
+    async def _draw_image(
+        self, plan: DocumentPlan, order: ImageOrder, earlier: tuple[asyncio.Task[Reply], ...]
+    ) -> Reply:
         TEXT_LISTENER.set(None)
-        if order.uses is None:
-            uses = range(1, len(earlier) + 1)
-        else:
-            uses = order.uses
-        before = {used: await asyncio.shield(earlier[used - 1]) for used in uses}
-        failed = next((reply for reply in before.values() if reply.outcome == "failed"), None)
+        numbers = range(1, len(earlier) + 1) if order.uses is None else order.uses
+        used = {number: await asyncio.shield(earlier[number - 1]) for number in numbers}
+        failed = next((reply for reply in used.values() if reply.outcome == "failed"), None)
         if failed is not None:
-            return Reply("failed", reason=f"picture {len(earlier) + 1} waits for one that failed: {failed.reason}")
-        self._sent.add(asyncio.current_task())
-        made = await self._draw(plan, order, before)
+            return Reply("failed", reason=f"image {len(earlier) + 1} uses one that failed: {failed.reason}")
+        self._requested.add(asyncio.current_task())
+        reply = await self._draw(plan, order, used)
         self._drawn += 1
-        self._say(len(self._tasks))
-        return made
+        self._report(len(self._tasks))
+        return reply
 
-    async def all_of(self, plan: DocumentPlan) -> tuple[list[Reply], list[Reply]]:
-        """The pictures of a plan in their order; and those that were begun for a plan that the planner did not keep
-        to."""
-        due = self.begin(plan)
-        others = await self._given_up([task for task in self._tasks.values() if task not in due])
-        await asyncio.gather(*due, return_exceptions=True)
-        return [task.result() for task in due], others
+    async def finish(self, plan: DocumentPlan) -> tuple[list[Reply], list[Reply]]:
+        """Return the images of the final plan in their order, and those that were begun for earlier versions of it."""
+        tasks = self._begin(plan)
+        wasted = await self._give_up([task for task in self._tasks.values() if task not in tasks])
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return [task.result() for task in tasks], wasted
 
-    async def over(self) -> list[Reply]:
-        """Nothing more is drawn: what was sent is waited for, since it may have been paid for, unless everything is
-        given up."""
+    async def stop(self) -> list[Reply]:
+        """Draw nothing more, and return what was requested: it may have to be paid for.
+
+        If the command itself is being cancelled, nothing is awaited.
+        """
         current = asyncio.current_task()
         if current is not None and current.cancelling():
-            self._sent.clear()
-        return await self._given_up(list(self._tasks.values()))
+            self._requested.clear()
+        return await self._give_up(list(self._tasks.values()))
 
-    async def _given_up(self, tasks: Sequence[asyncio.Task[Reply]]) -> list[Reply]:
+    async def _give_up(self, tasks: Sequence[asyncio.Task[Reply]]) -> list[Reply]:
+        """Cancel the tasks that have not sent their request yet, and return the replies of the others."""
         for task in tasks:
-            if task not in self._sent:
+            if task not in self._requested:
                 task.cancel()
-        found = await asyncio.gather(*tasks, return_exceptions=True)
-        return [one for one in found if isinstance(one, Reply)]
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        return [result for result in results if isinstance(result, Reply)]
 
-    def _say(self, planned: int) -> None:
-        if self._told is not None:
-            self._told(WeaverProgress(self._drawn, planned, time.monotonic() - self._began))
-
-
-def _asked(messages: tuple[Message, ...], want: Request) -> tuple[Message, ...]:
-    """The request, with how to answer before it, and whatever a benchmark's own system prompt says after that."""
-    how = HOW + (ONE if want.modality == "image" else "")
-    own = [
-        part.text
-        for message in messages
-        if message.role == "system"
-        for part in message.parts
-        if isinstance(part, Text)
-    ]
-    rest = tuple(message for message in messages if message.role != "system")
-    return (Message("system", (Text("\n\n".join([how, *own])),)), *rest)
+    def _report(self, planned: int) -> None:
+        if self._listener is not None:
+            self._listener(WeaverProgress(self._drawn, planned, time.monotonic() - self._start))
 
 
-def _plain(part: Part) -> Part:
+def _images_in(messages: Sequence[Message]) -> list[Image]:
+    return [part for message in messages for part in message.parts if isinstance(part, Image)]
+
+
+def _without_label(part: Part) -> Part:
     if isinstance(part, Image):
         return replace(part, label=None)
     return part
 
 
-def _so_far(plan: DocumentPlan, order: ImageOrder, made: Mapping[int, Image | None]) -> list[Part]:
+def _document_before(plan: DocumentPlan, order: ImageOrder, used: Mapping[int, Image | None]) -> list[Part]:
+    """Return the document up to an order, with the images that it uses; others are named by their number."""
     parts: list[Part] = []
     number = 0
     for part in plan.parts:
@@ -282,23 +282,27 @@ def _so_far(plan: DocumentPlan, order: ImageOrder, made: Mapping[int, Image | No
             parts.append(Text(part.strip()))
             continue
         number += 1
-        shown = made.get(number)
-        parts.append(Text(f"[picture {number}]") if shown is None else _plain(shown))
+        image = used.get(number)
+        if image is None:
+            parts.append(Text(f"[picture {number}]"))
+        else:
+            parts.append(_without_label(image))
     return parts
 
 
-def _put_together(plan: DocumentPlan, drawn: Sequence[Reply]) -> tuple[list[Part], list[str]]:
-    """Words and pictures in their order, and which pictures are missing."""
+def _assemble(plan: DocumentPlan, drawn: Sequence[Reply]) -> tuple[list[Part], list[str]]:
+    """Return texts and images in their order, and notes about missing images."""
     parts: list[Part] = []
     notes: list[str] = []
-    replies: Any = iter(enumerate(drawn, start=1))
+    number = 0
     for part in plan.parts:
         if isinstance(part, str):
             parts.append(Text(part))
             continue
-        number, reply = next(replies)
+        reply = drawn[number]
+        number += 1
         if reply.last_image is not None:
-            parts.append(_plain(reply.last_image))
+            parts.append(_without_label(reply.last_image))
         else:
-            notes.append(f"picture {number} is missing ({reply.outcome}: {reply.reason})")
+            notes.append(f"image {number} is missing ({reply.outcome}: {reply.reason})")
     return parts, notes

@@ -1,5 +1,5 @@
-"""A local model as an endpoint: calls are gathered into batches, pictures go into the store, and what a class cannot do
-is an outcome."""
+"""A local model as an endpoint: calls run in batches, images go into the store, and what a class cannot do is an
+outcome."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -12,18 +12,21 @@ from weft.models.batching import BatchQueue, BatchWorker
 from weft.models.endpoint import FATAL, NO_RETRY, CallError, Endpoint, EndpointReply
 from weft.models.thinking import split_thinking
 from weft.store.blobs import Blobs
-from weft.types import Gives, Image, Message, Part, Request, Takes, Text, Thought, Usage, outcome_of
+from weft.types import Gives, Image, Message, Part, Request, StopCause, Takes, Text, Thought, Usage, outcome_of
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
-LOST = ("CUDA error", "device-side assert")  # after these nothing on a GPU works any more
+GPU_LOST = ("CUDA error", "device-side assert")  # after these errors nothing works on a GPU any more
+TRUNCATED = "the reply was cut at the token limit (option max_tokens)"
 
 
 class LocalCall(Struct, frozen=True):
+    """One call as an engine gets it."""
+
     messages: tuple[Message, ...]
     want: Request
-    seed: int
+    seed: int  # of this draw
     modality: Literal["text", "image"]
 
     @property
@@ -36,13 +39,16 @@ class LocalCall(Struct, frozen=True):
 
 
 class LocalOutput(Struct, frozen=True):
-    """What came of one call. `blocked`: why a filter of the model's own let nothing through."""
+    """The result of one call."""
 
     parts: "tuple[str | Pil.Image, ...]"
     usage: Usage = Usage()
-    truncated: bool = False
-    blocked: str = ""
+    truncated: bool = False  # at the token limit
+    blocked: str = ""  # why the model's own filter let nothing through
     note: str = ""  # what a reader of the answer must know
+
+
+LoadEngine = Callable[[Callable[[str], None]], BatchWorker[LocalCall, LocalOutput]]
 
 
 class LocalEndpoint(Endpoint):
@@ -52,48 +58,48 @@ class LocalEndpoint(Endpoint):
         self,
         name: str,
         blobs: Blobs,
-        make: "Callable[[Callable[[str], None]], BatchWorker[LocalCall, LocalOutput]]",
+        make: LoadEngine,
         *,
         takes: Takes,
         gives: Gives,
         identity: Mapping[str, Any],
         seed: int,
-        most: Mapping[str, int],
+        batch_sizes: Mapping[str, int],
         needs: str = "",
         note: str = "",
     ) -> None:
-        """`make` loads the weights, and tells how far it is. `most`: calls in a batch, by what is wanted. `needs`: why
-        it can draw nothing where there is no picture, if so. `note`: what a user should know before a run."""
+        """`make` loads the weights, and reports its progress to the function it is given.
+
+        `batch_sizes`: calls in a batch by modality. `needs`: why a request without an image cannot be drawn, if so.
+        `note`: what a user should know before a run.
+        """
         super().__init__(name)
         self.identity = identity
         self.takes = takes
         self.gives = gives
         self._blobs = blobs
         self._seed = seed
-        self._most = most
+        self._batch_sizes = batch_sizes
         self._needs = needs
-        self._told = ""
+        self._progress = ""
         self._note = note
-        self._gatherer: BatchQueue[LocalCall, LocalOutput] = BatchQueue(name, lambda: self._loaded(make))
-        # while one batch is at work, the next one comes together
+        self._queue: BatchQueue[LocalCall, LocalOutput] = BatchQueue(name, lambda: self._load_engine(make))
         self.wants_batches = True
-        self.concurrency = 2 * max(most.values())
+        self.concurrency = 2 * max(batch_sizes.values())  # while one batch runs, the next is gathered
 
-    def _loaded(
-        self, make: "Callable[[Callable[[str], None]], BatchWorker[LocalCall, LocalOutput]]"
-    ) -> "BatchWorker[LocalCall, LocalOutput]":
-        self._say("loading weights")
+    def _load_engine(self, make: LoadEngine) -> BatchWorker[LocalCall, LocalOutput]:
+        self._set_progress("loading weights")
         try:
-            return make(self._say)
+            return make(self._set_progress)
         except UserError as error:
             raise CallError(str(error), FATAL) from None
         except Exception as error:
             raise CallError(f"{self.name} could not be loaded: {type(error).__name__}: {error}", FATAL) from error
         finally:
-            self._say("")
+            self._set_progress("")
 
-    def _say(self, told: str) -> None:
-        self._told = told
+    def _set_progress(self, text: str) -> None:
+        self._progress = text
 
     @property
     def missing_setup(self) -> str:
@@ -101,72 +107,78 @@ class LocalEndpoint(Endpoint):
 
     @property
     def status_line(self) -> str:
-        done = self._gatherer.counts
-        smaller = self._gatherer.fitting_sizes
-        words = [self._told] if self._told else []
-        words += (
-            [f"{done.batches} batches of {done.calls / done.batches:.1f}"]
-            if done.batches and max(self._most.values()) > 1
-            else []
-        )
-        words += [f"no more than {min(smaller.values())} at once fit in memory"] if smaller else []
-        return ", ".join(words)
+        counts = self._queue.counts
+        fitting_sizes = self._queue.fitting_sizes
+        phrases: list[str] = []
+        if self._progress:
+            phrases.append(self._progress)
+        if counts.batches and max(self._batch_sizes.values()) > 1:
+            phrases.append(f"{counts.batches} batches of {counts.calls / counts.batches:.1f}")
+        if fitting_sizes:
+            phrases.append(f"no more than {min(fitting_sizes.values())} at once fit in memory")
+        return ", ".join(phrases)
 
     @property
     def batch_counts(self) -> Any:
-        return self._gatherer.counts
+        return self._queue.counts
 
     async def load(self) -> None:
-        await self._gatherer.wait_until_loaded()
+        await self._queue.wait_until_loaded()
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+        modality = "image"
         if want.modality == "text" or not self.gives.image:
-            wanted = "text"
-        else:
-            wanted = "image"
-        asked = LocalCall(messages, want, self._seed + want.draw, wanted)
-        if wanted == "image" and self._needs and not asked.images:
+            modality = "text"
+        call = LocalCall(messages, want, self._seed + want.draw, modality)
+        if modality == "image" and self._needs and not call.images:
             return EndpointReply((), "empty", self._needs, served_model=self.name)
+        output = await self._run(call)
+        if output.blocked:
+            return EndpointReply(
+                (), "refused", output.blocked, served_model=self.name, usage=output.usage, stop_cause="blocked"
+            )
+        parts = await asyncio.to_thread(self._store, output)
+        outcome, reason = outcome_of(parts, want.modality)
+        stop_cause: StopCause = ""
+        if output.truncated:
+            stop_cause = "truncated"
+            reason = reason or TRUNCATED
+        return EndpointReply(
+            parts,
+            outcome,
+            reason or output.note,
+            served_model=self.name,
+            usage=output.usage,
+            stop_cause=stop_cause,
+        )
+
+    async def _run(self, call: LocalCall) -> LocalOutput:
+        """Run a call in a batch of calls with the same modality, size, and presence of images."""
+        kind = (call.modality, bool(call.images), call.want.size)
         try:
-            made = await self._gatherer.call(asked, (wanted, bool(asked.images), want.size), self._most.get(wanted, 1))
+            return await self._queue.call(call, kind, self._batch_sizes.get(call.modality, 1))
         except CallError:
             raise
         except Exception as error:
-            if any(word in str(error) for word in LOST):
+            if any(text in str(error) for text in GPU_LOST):
                 raise CallError(
                     f"{self.name}: the GPU cannot be used any more by this process: {error}", FATAL
                 ) from error
             raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO_RETRY) from error
-        if made.blocked:
-            return EndpointReply(
-                (), "refused", made.blocked, served_model=self.name, usage=made.usage, stop_cause="blocked"
-            )
-        parts = await asyncio.to_thread(self._kept, made)
-        outcome, reason = outcome_of(parts, want.modality)
-        if made.truncated:
-            cut = "the reply was cut at the token limit (option max_tokens)"
-        else:
-            cut = ""
-        return EndpointReply(
-            parts,
-            outcome,
-            reason or cut or made.note,
-            "",
-            self.name,
-            made.usage,
-            stop_cause="truncated" if made.truncated else "",
-        )
 
-    def _kept(self, made: LocalOutput) -> tuple[Part, ...]:
+    def _store(self, output: LocalOutput) -> tuple[Part, ...]:
+        """Return the output as parts: images go into the store, thinking becomes thoughts."""
         parts: list[Part] = []
-        for part in made.parts:
-            if isinstance(part, str):
-                thought, said = split_thinking(part)
-                parts += [Thought(thought)] if thought else []
-                parts += [Text(said if thought else part)] if said else []
-            else:
+        for part in output.parts:
+            if not isinstance(part, str):
                 parts.append(self._blobs.put_pil(part))
+                continue
+            thinking, text = split_thinking(part)
+            if thinking:
+                parts.append(Thought(thinking))
+            if text:
+                parts.append(Text(text if thinking else part))
         return tuple(parts)
 
     async def close(self) -> None:
-        await self._gatherer.close()
+        await self._queue.close()

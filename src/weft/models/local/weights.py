@@ -1,9 +1,10 @@
-"""Where weights are, and what they are known by.
+"""Where local weights are, and what identifies them.
 
-A folder is taken as it lies, with no network; a name is a repository on the Hugging Face hub, or in its cache. What
-answers are kept under is the commit of a repository, or a digest of all files of a folder: weights that were trained
-further in the same folder are other weights. Digests are remembered by size and time of each file, so that they are
-taken once. Only safetensors are fetched and read: other formats can hold programs."""
+A folder is used as it is, without a network; a name is a repository on the Hugging Face hub, or in its cache. Cache
+keys contain the commit of a repository, or a digest of all files of a folder: weights that were trained further in the
+same folder are other weights. Digests are stored by size and time of each file, so that each is computed once. Only
+safetensors are downloaded and read: other formats can contain programs.
+"""
 
 import functools
 import hashlib
@@ -25,7 +26,7 @@ from weft.store.blobs import Blobs, write_file
 from weft.untrusted import dict_or_empty, read_text_file
 
 SNAPSHOT = re.compile(r"/snapshots/([0-9a-f]{40})/?$")
-SHORT = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")
+REPOSITORY_NAME = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")
 OTHER_FORMATS = (
     "*.bin",
     "*.pt",
@@ -40,41 +41,42 @@ OTHER_FORMATS = (
     "*.md",
     "original/*",
 )
-# what a model is made of; no optimizer's state, no log
-COUNT = (".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken", ".py")
-PIECE = 1 << 22
+# the files that a model consists of: no optimizer states, no logs
+MODEL_SUFFIXES = (".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken", ".py")
+CHUNK_BYTES = 1 << 22
+PROVIDER_BY_FILE = {"config.json": "hf/", "model_index.json": "diffusers/"}
+OTHER_FILE = {"config.json": "model_index.json", "model_index.json": "config.json"}
 ReportProgress = Callable[[str], None]
 
 
 class Weights(Struct, frozen=True):
-    """`known_by` is what of them is part of a model's identity: a commit, a digest, or the version that the user
-    gave."""
+    """Weights in a folder or on the hub."""
 
-    name: str
-    folder: Path | None  # none while they are still to be fetched
-    repository: str
+    name: str  # as the user wrote it
+    folder: Path | None  # None while they are not downloaded
+    repository: str  # "" for a folder
     commit: str
-    identity: Mapping[str, str]
+    identity: Mapping[str, str]  # their part of a model's identity: a commit, a digest, or the user's version
     config: Mapping[str, Any]
 
     def ensure_local(self, tell: ReportProgress) -> Path:
-        """The folder that they are in, once they are there."""
+        """Return the folder of the weights; they are downloaded if need be. Raises UserError."""
         if self.folder is not None:
             return self.folder
+        components = component_folders(self.config)
+        filters: dict[str, Any] = {"ignore_patterns": [*OTHER_FORMATS, "*/*"]}
+        if components:
+            filters = {
+                "allow_patterns": ["model_index.json", *(f"{component}/*" for component in components)],
+                "ignore_patterns": [*OTHER_FORMATS, "*.fp16.*", "*.non_ema.*"],
+            }
         try:
-            parts = component_folders(self.config)
-            wanted = {"allow_patterns": ["model_index.json", *(f"{part}/*" for part in parts)]} if parts else {}
-            left_out = [*OTHER_FORMATS, *(["*.fp16.*", "*.non_ema.*"] if parts else ["*/*"])]
-            told = import_hub().snapshot_download(
-                self.repository,
-                revision=self.commit,
-                ignore_patterns=left_out,
-                tqdm_class=_bar(self.name, tell),
-                **wanted,
+            folder = import_hub().snapshot_download(
+                self.repository, revision=self.commit, tqdm_class=_progress_bar(self.name, tell), **filters
             )
         except Exception as error:
-            raise UserError(_unreachable(self.repository, error)) from None
-        return Path(told)
+            raise UserError(_explain_hub_error(self.repository, error)) from None
+        return Path(folder)
 
 
 def import_hub() -> Any:
@@ -82,7 +84,7 @@ def import_hub() -> Any:
 
 
 def import_extra(module: str, extra: str = "local") -> Any:
-    """A library of an extra. Raises UserError with what to install."""
+    """Import a library of an extra. Raises UserError with what to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -96,159 +98,180 @@ def library_versions(*names: str) -> dict[str, str]:
 
 
 def locate_weights(name: str, file: str, blobs: Blobs, *, revision: str = "", version: str = "") -> Weights:
-    """The weights that a name means, with what `file` in them says (config.json, model_index.json). Raises
-    UserError."""
-    place = Path(name).expanduser()
-    if place.is_dir():
+    """Return the weights that a name means, with the content of their `file` (config.json, model_index.json).
+
+    Raises UserError if there is no such folder or repository.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
         if revision:
             raise UserError(f"{name} is a folder: revision={revision} is for a repository's name")
-        place = place.resolve()
-        snapshot = SNAPSHOT.search(place.as_posix())
-        config = _config(place / file, name)
-        if version:
-            known = {"version": version}
-        elif snapshot:
-            known = {"commit": snapshot[1]}
-        else:
-            known = {"weights": weights_digest(place, component_folders(config), blobs.root.parent / "weights.json")}
-        return Weights(name, place, "", snapshot[1] if snapshot else "", known, config)
-    if name.startswith(("/", "~", ".")) or SHORT.fullmatch(name) is None:
+        return _weights_in_folder(name, folder.resolve(), file, blobs, version)
+    if name.startswith(("/", "~", ".")) or REPOSITORY_NAME.fullmatch(name) is None:
         raise UserError(f"{name}: there is no such folder")
-    if place.parent != Path() and place.parent.is_dir():
-        there = sorted(one.name for one in place.parent.iterdir() if one.is_dir())[:10]
-        raise UserError(
-            f"{name}: there is no such folder in {place.parent}" + (f" (there is {', '.join(there)})" if there else "")
-        )
-    library = import_hub()
+    if folder.parent != Path() and folder.parent.is_dir():
+        siblings = sorted(path.name for path in folder.parent.iterdir() if path.is_dir())[:10]
+        hint = f" (there is {', '.join(siblings)})" if siblings else ""
+        raise UserError(f"{name}: there is no such folder in {folder.parent}{hint}")
+    hub = import_hub()
     try:
-        at = Path(library.hf_hub_download(name, file, revision=revision or None))
+        path = Path(hub.hf_hub_download(name, file, revision=revision or None))
     except Exception as error:
-        raise UserError(_unreachable(name, error, file)) from None
-    commit = at.parent.name
-    return Weights(name, None, name, commit, {"version": version} if version else {"commit": commit}, _config(at, name))
+        raise UserError(_explain_hub_error(name, error, file)) from None
+    commit = path.parent.name
+    identity = {"version": version} if version else {"commit": commit}
+    return Weights(name, None, name, commit, identity, _read_config(path, name))
 
 
-def _config(path: Path, name: str) -> Mapping[str, Any]:
+def _weights_in_folder(name: str, folder: Path, file: str, blobs: Blobs, version: str) -> Weights:
+    snapshot = SNAPSHOT.search(folder.as_posix())
+    commit = snapshot[1] if snapshot else ""
+    config = _read_config(folder / file, name)
+    if version:
+        identity = {"version": version}
+    elif commit:
+        identity = {"commit": commit}
+    else:
+        digest = weights_digest(folder, component_folders(config), blobs.root.parent / "weights.json")
+        identity = {"weights": digest}
+    return Weights(name, folder, "", commit, identity, config)
+
+
+def _read_config(path: Path, name: str) -> Mapping[str, Any]:
     if not path.is_file():
-        if path.name == "config.json":
-            there = "model_index.json"
-        else:
-            there = "config.json"
-        kind = {"config.json": "hf/", "model_index.json": "diffusers/"}
-        if (path.parent / there).is_file():
-            hint = f"; it has {there}, so write {kind[there]}{name}"
-        else:
-            hint = ""
-        raise UserError(f"{name} has no {path.name}: it is no folder of {kind[path.name]} weights{hint}")
+        other = OTHER_FILE[path.name]
+        hint = ""
+        if (path.parent / other).is_file():
+            hint = f"; it has {other}, so write {PROVIDER_BY_FILE[other]}{name}"
+        raise UserError(f"{name} has no {path.name}: it is no folder of {PROVIDER_BY_FILE[path.name]} weights{hint}")
     try:
         return dict_or_empty(msgspec.json.decode(read_text_file(path)))
     except (msgspec.DecodeError, RecursionError) as error:
         raise UserError(f"{path}: {error}") from None
 
 
-def _unreachable(name: str, error: Exception, file: str = "") -> str:
-    """Why a repository cannot be had, and what to do."""
+def _explain_hub_error(name: str, error: Exception, file: str = "") -> str:
+    """Return why a repository cannot be downloaded, and what to do."""
     kind = type(error).__name__
-    if kind == "EntryNotFoundError" or kind == "RemoteEntryNotFoundError":
-        other = {"config.json": "diffusers/", "model_index.json": "hf/"}.get(file, "")
-        return f"{name} has no {file}" + (f"; if it is of the other kind, write {other}{name}" if other else "")
+    if kind in ("EntryNotFoundError", "RemoteEntryNotFoundError"):
+        message = f"{name} has no {file}"
+        if file in OTHER_FILE:
+            message += f"; if it is of the other kind, write {PROVIDER_BY_FILE[OTHER_FILE[file]]}{name}"
+        return message
     if kind == "GatedRepoError":
         return f"{name} wants its terms to be accepted on the hub, and a token: set HF_TOKEN"
     if kind == "RevisionNotFoundError":
         return f"{name} has no such revision"
-    why = {
-        "RepositoryNotFoundError": "there is no such folder here, and no such repository on the hub (or it is private: set HF_TOKEN)",
-        "LocalEntryNotFoundError": "there is no such folder here, the hub cannot be reached, and it is not in the hub's cache",
+    reasons = {
+        "RepositoryNotFoundError": (
+            "there is no such folder here, and no such repository on the hub (or it is private: set HF_TOKEN)"
+        ),
+        "LocalEntryNotFoundError": (
+            "there is no such folder here, the hub cannot be reached, and it is not in the hub's cache"
+        ),
         "OfflineModeIsEnabled": "there is no such folder here, and the hub is switched off (HF_HUB_OFFLINE)",
-    }.get(
-        kind,
-        f"it could not be had from the hub ({kind}: {str(error).strip().splitlines()[0] if str(error).strip() else ''})",
+    }
+    first_line = (str(error).strip().splitlines() or [""])[0]
+    reason = reasons.get(kind, f"it could not be downloaded from the hub ({kind}: {first_line})")
+    return (
+        f"{name}: {reason}. Fetch it where there is a network (hf download {name} --local-dir DIR), "
+        "and give the folder: DIR"
     )
-    return f"{name}: {why}. Fetch it where there is a network (hf download {name} --local-dir DIR), and give the folder: DIR"
 
 
-def weights_digest(folder: Path, parts: Sequence[str], memory: Path) -> str:
-    """Of the names and bytes of all files that a model is made of: in its folder, and in the `parts` below it. `memory`
-    is where digests of single files are remembered, by size and time."""
-    places = [folder, *(folder / part for part in parts if (folder / part).is_dir())]
-    files = [
-        path
-        for place in places
-        for path in sorted(place.iterdir())
-        if path.suffix in COUNT and path.is_file() and path.name[0] != "."
-    ]
+def weights_digest(folder: Path, components: Sequence[str], memory: Path) -> str:
+    """Return a digest of names and bytes of all files of a model, in its folder and in the `components` below it.
+
+    `memory` is the file that stores digests of single files, by size and time.
+    """
+    files = _model_files(folder, components)
     known: dict[str, str] = {}
     with suppress(OSError, msgspec.DecodeError, ValueError):
         known = msgspec.json.decode(memory.read_bytes(), type=dict[str, str])
     with ThreadPoolExecutor(min(8, (os.cpu_count() or 1) + 1)) as pool:
-        found = list(pool.map(functools.partial(_remembered, known), files))
-    fresh = {stamp: digest for stamp, digest in found if stamp and stamp not in known}
-    if fresh:
+        digests = list(pool.map(functools.partial(_stamp_and_digest, known), files))
+    new = {stamp: digest for stamp, digest in digests if stamp and stamp not in known}
+    if new:
         with suppress(OSError):
             memory.parent.mkdir(parents=True, exist_ok=True)
-            write_file(memory, msgspec.json.encode({**known, **fresh}))
-    told = "\n".join(
-        f"{path.relative_to(folder).as_posix()} {digest}" for path, (_, digest) in zip(files, found, strict=True)
-    )
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+            write_file(memory, msgspec.json.encode({**known, **new}))
+    lines: list[str] = []
+    for path, (_, digest) in zip(files, digests, strict=True):
+        lines.append(f"{path.relative_to(folder).as_posix()} {digest}")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def _remembered(known: Mapping[str, str], path: Path) -> tuple[str, str]:
-    """What a file is remembered by, and its digest; nothing to remember it by if it changed meanwhile."""
-    before = _stamp(path)
-    if before in known:
-        return before, known[before]
-    digest = _digest(path)
-    return (before if _stamp(path) == before else ""), digest
+def _model_files(folder: Path, components: Sequence[str]) -> list[Path]:
+    """Return the files that a model consists of, in a fixed order."""
+    files: list[Path] = []
+    for place in (folder, *(folder / component for component in components)):
+        if place.is_dir():
+            files += [path for path in sorted(place.iterdir()) if _is_model_file(path)]
+    return files
+
+
+def _is_model_file(path: Path) -> bool:
+    return path.suffix in MODEL_SUFFIXES and path.is_file() and path.name[0] != "."
+
+
+def _stamp_and_digest(known: Mapping[str, str], path: Path) -> tuple[str, str]:
+    """Return the stamp under which a file's digest is stored, and the digest; no stamp if the file changed meanwhile."""
+    stamp = _stamp(path)
+    if stamp in known:
+        return stamp, known[stamp]
+    digest = _digest_file(path)
+    if _stamp(path) != stamp:
+        return "", digest
+    return stamp, digest
 
 
 def _stamp(path: Path) -> str:
-    about = path.stat()
-    return f"{path} {about.st_size} {about.st_mtime_ns} {about.st_ino}"
+    stat = path.stat()
+    return f"{path} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"
 
 
-def _digest(path: Path) -> str:
-    made = hashlib.sha256()
+def _digest_file(path: Path) -> str:
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(PIECE):
-            made.update(piece)
-    return made.hexdigest()
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
-def _bar(name: str, tell: ReportProgress) -> Any:
-    """What the hub's library shows its progress by: it tells us instead of writing to the screen."""
+def _progress_bar(name: str, tell: ReportProgress) -> Any:
+    """Return a class of progress bars for the hub's library, which report to `tell` instead of the screen."""
     tqdm: Any = importlib.import_module("tqdm").tqdm
 
     def display(bar: Any, *_: Any, **__: Any) -> None:
-        if bar.total:
-            if bar.unit == "B":
-                size = f"{bar.n / 1e9:.2f} of {bar.total / 1e9:.2f} GB"
-            else:
-                size = f"{bar.n} of {bar.total} files"
-            tell(f"fetching {name}: {size}")
+        if not bar.total:
+            return
+        progress = f"{bar.n} of {bar.total} files"
+        if bar.unit == "B":
+            progress = f"{bar.n / 1e9:.2f} of {bar.total / 1e9:.2f} GB"
+        tell(f"fetching {name}: {progress}")
 
-    def begin(bar: Any, *given: Any, **named: Any) -> None:
-        tqdm.__init__(bar, *given, **{**named, "disable": False, "file": _Nowhere()})
+    def init(bar: Any, *arguments: Any, **named: Any) -> None:
+        tqdm.__init__(bar, *arguments, **{**named, "disable": False, "file": _NullFile()})
 
-    return type("Bar", (tqdm,), {"__init__": begin, "display": display})
+    return type("Bar", (tqdm,), {"__init__": init, "display": display})
 
 
-class _Nowhere:
+class _NullFile:
     def write(self, _: str) -> None: ...
 
     def flush(self) -> None: ...
 
 
 def component_folders(config: Mapping[str, Any]) -> list[str]:
-    """The folders that a pipeline's parts are in; none for a model that is all in one."""
-    return sorted(
-        name for name in config if not name.startswith("_") and "_class_name" in config and Path(name).name == name
-    )
+    """Return the folders of a pipeline's components; none for a model that has no components."""
+    if "_class_name" not in config:
+        return []
+    return sorted(name for name in config if not name.startswith("_") and Path(name).name == name)
 
 
 def architecture_of(config: Mapping[str, Any]) -> str:
-    """The class that weights are of."""
-    named: Any = config.get("architectures")
-    if isinstance(named, list) and named:
-        return str(cast(list[Any], named)[0])
+    """Return the class of the weights; "" if they name none."""
+    architectures: Any = config.get("architectures")
+    if isinstance(architectures, list) and architectures:
+        return str(cast(list[Any], architectures)[0])
     return ""

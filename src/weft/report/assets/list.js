@@ -1,5 +1,5 @@
 "use strict";
-// The list of dialogues: filters, worst first, only the rows in view exist. Text is set as text, never as markup.
+// The list of dialogues: filters, sorting, and elements for the rows in view alone. Text is set as text, never as markup.
 (() => {
   const HEIGHT = 56;
   const byId = (id) => document.getElementById(id);
@@ -7,11 +7,11 @@
   const box = byId("rows"), spacer = byId("spacer"), count = byId("count"), versus = byId("versus"), pane = byId("pane");
   const controls = {};
   for (const one of document.querySelectorAll("[data-filter]")) controls[one.dataset.filter] = one;
-  let kept = [], chosen = -1, chosenKey = null, drawn = new Map();
-  const pictures = byId("pictures") ? JSON.parse(byId("pictures").textContent) : {};
+  let matching = [], chosen = -1, chosenKey = null, drawn = new Map();
+  const images = byId("images") ? JSON.parse(byId("images").textContent) : {};
 
-  // A sample is {i, k: what its page is called, id, g: {group: value}, s: [run: share], d: [run: difference to the first],
-  // r: [run: [turn: {t: number, o: outcome, s: share, d: difference to the first, m: {metric: share or null}}]]}
+  // A sample is {i: number, k: key of its page, id, g: {axis: group}, x: first prompt, s: [run: share], d: [run: difference to the first run],
+  // r: [run: [turn: {t: number, o: outcome, s: share, d: difference to the first run, m: {metric: share or null}}]]}
   const figure = (share, sign) => {
     const text = (data.full * share).toFixed(data.digits), plain = Number(text) === 0 ? text.replace("-", "") : text;
     return (sign && !plain.startsWith("-") ? "+" : "") + plain;
@@ -19,17 +19,17 @@
   const mean = (values) => (values.length ? values.reduce((a, b) => a + b, 0) / values.length : null);
   const scores = (turn, metric) => Object.entries(turn.m).filter(([name, value]) => value !== null && (!metric || name === metric)).map(([, value]) => value);
   const turnsOf = (sample, run, pick) => (sample.r[run] || []).filter((turn) => pick.turn === "" || turn.t === Number(pick.turn));
-  // without a metric, the benchmark's own main number of the dialogue or the turn; with one, its mean
+  // without a metric, the headline score of the dialogue or the turn; with one, its mean
   const scoreOf = (sample, run, pick) => {
     if (!pick.metric && pick.turn === "") return sample.s[run] ?? null;
     const turns = turnsOf(sample, run, pick);
     return pick.metric ? mean(turns.flatMap((turn) => scores(turn, pick.metric))) : mean(turns.map((turn) => turn.s).filter((value) => value !== null));
   };
 
-  // to the first run, or of the first to the second; over what both have scored
-  const rivalOf = (run) => (data.runs.length < 2 ? null : run === 0 ? 1 : 0);
-  const gapOf = (sample, run, pick) => {
-    const rival = rivalOf(run), late = run || rival;
+  // the difference to the first run, or of the first run to the second; over what both have scored
+  const otherRunOf = (run) => (data.runs.length < 2 ? null : run === 0 ? 1 : 0);
+  const differenceOf = (sample, run, pick) => {
+    const rival = otherRunOf(run), late = run || rival;
     if (rival === null) return null;
     let gap;
     if (pick.metric) {
@@ -39,7 +39,7 @@
     return gap === null ? null : run === 0 ? -gap : gap;
   };
 
-  function picked() {
+  function readFilters() {
     const pick = { turn: "", metric: "", outcome: "", most: 1, sort: "worst", run: 0, search: "", groups: {} };
     for (const [name, control] of Object.entries(controls)) {
       if (name.startsWith("group:")) { if (control.value) pick.groups[name.slice(6)] = control.value; }
@@ -51,8 +51,8 @@
   }
 
   function filter() {
-    const pick = picked(), wanted = pick.search.trim().toLowerCase();
-    kept = [];
+    const pick = readFilters(), wanted = pick.search.trim().toLowerCase();
+    matching = [];
     for (const sample of data.samples) {
       if (Object.entries(pick.groups).some(([name, value]) => sample.g[name] !== value)) continue;
       if (wanted && !sample.id.toLowerCase().includes(wanted) && !sample.x.toLowerCase().includes(wanted)) continue;
@@ -63,35 +63,35 @@
       else if (pick.outcome && !turns.some((turn) => turn.o === pick.outcome)) continue;
       const score = scoreOf(sample, pick.run, pick);
       if (pick.most < 1 && (score === null || score > pick.most + 1e-9)) continue;
-      kept.push({ sample, score, gap: gapOf(sample, pick.run, pick) });
+      matching.push({ sample, score, gap: differenceOf(sample, pick.run, pick) });
     }
     const last = (value) => (value === null ? Infinity : value);
-    if (pick.sort === "worst") kept.sort((a, b) => last(a.score) - last(b.score) || a.sample.i - b.sample.i);
-    if (pick.sort === "best") kept.sort((a, b) => (a.score === null) - (b.score === null) || b.score - a.score || a.sample.i - b.sample.i);
-    if (pick.sort === "gap") kept.sort((a, b) => Math.abs(b.gap || 0) - Math.abs(a.gap || 0) || a.sample.i - b.sample.i);
+    if (pick.sort === "worst") matching.sort((a, b) => last(a.score) - last(b.score) || a.sample.i - b.sample.i);
+    if (pick.sort === "best") matching.sort((a, b) => (a.score === null) - (b.score === null) || b.score - a.score || a.sample.i - b.sample.i);
+    if (pick.sort === "gap") matching.sort((a, b) => Math.abs(b.gap || 0) - Math.abs(a.gap || 0) || a.sample.i - b.sample.i);
     for (const row of drawn.values()) row.remove();
     drawn.clear();
-    spacer.style.height = kept.length * HEIGHT + "px";
-    count.textContent = kept.length + " of " + data.samples.length + " dialogues";
-    const rival = rivalOf(pick.run);
+    spacer.style.height = matching.length * HEIGHT + "px";
+    count.textContent = matching.length + " of " + data.samples.length + " dialogues";
+    const rival = otherRunOf(pick.run);
     versus.hidden = rival === null;
     if (rival !== null) versus.replaceChildren("in brackets: against ", element("bdi", "", data.runs[rival]), ", over what both have scored");
-    chosen = kept.findIndex((one) => one.sample.k === chosenKey);
-    remember();
+    chosen = matching.findIndex((one) => one.sample.k === chosenKey);
+    saveToAddress();
     draw();
   }
 
   function draw() {
-    const from = Math.max(0, Math.floor(box.scrollTop / HEIGHT) - 6), to = Math.min(kept.length, Math.ceil((box.scrollTop + box.clientHeight) / HEIGHT) + 6);
+    const from = Math.max(0, Math.floor(box.scrollTop / HEIGHT) - 6), to = Math.min(matching.length, Math.ceil((box.scrollTop + box.clientHeight) / HEIGHT) + 6);
     for (const [at, row] of drawn) if (at < from || at >= to) { row.remove(); drawn.delete(at); }
-    for (let at = from; at < to; at++) if (!drawn.has(at)) { const row = rowOf(at); drawn.set(at, row); spacer.append(row); }
+    for (let at = from; at < to; at++) if (!drawn.has(at)) { const row = buildRow(at); drawn.set(at, row); spacer.append(row); }
   }
 
   const element = (name, kind, text) => { const made = document.createElement(name); made.className = kind; if (text !== undefined) made.textContent = text; return made; };
   const shade = (share) => (share === null ? "sx" : "s" + Math.max(0, Math.min(10, Math.round(share * 10))));
 
-  function rowOf(at) {
-    const { sample, score, gap } = kept[at], pick = picked();
+  function buildRow(at) {
+    const { sample, score, gap } = matching[at], pick = readFilters();
     const row = element("a", "row");
     row.href = pageOf(sample);
     row.style.top = at * HEIGHT + "px";
@@ -99,7 +99,7 @@
     row.setAttribute("aria-selected", at === chosen ? "true" : "false");
     const first = element("span", "first"), second = element("span", "second"), cells = element("span", "cells");
     first.append(element("span", "id", sample.id), element("span", "score", score === null ? "unscored" : figure(score)));
-    if (gap !== null) { const against = element("span", "gap", "(" + figure(gap, true) + ")"); against.title = figure(gap, true) + " against " + data.runs[rivalOf(pick.run)]; first.lastChild.append(" ", against); }
+    if (gap !== null) { const against = element("span", "gap", "(" + figure(gap, true) + ")"); against.title = figure(gap, true) + " against " + data.runs[otherRunOf(pick.run)]; first.lastChild.append(" ", against); }
     for (const turn of sample.r[pick.run] || []) {
       const value = pick.metric ? mean(scores(turn, pick.metric)) : turn.s;
       const cell = element("span", "cell " + shade(value), turn.o === "answered" ? "" : turn.o[0]);
@@ -113,29 +113,29 @@
   }
 
   const pageOf = (sample) => data.single ? "#" : data.place + sample.k + data.suffix;
-  const beside = () => getComputedStyle(pane).display !== "none"; // on a narrow screen there is no room beside the list
+  const hasPane = () => getComputedStyle(pane).display !== "none"; // on a narrow screen the list has the page for itself
 
   function mark(at) {
-    if (at < 0 || at >= kept.length) return false;
+    if (at < 0 || at >= matching.length) return false;
     chosen = at;
-    chosenKey = kept[at].sample.k;
+    chosenKey = matching[at].sample.k;
     for (const [place, row] of drawn) row.setAttribute("aria-selected", place === at ? "true" : "false");
     const top = at * HEIGHT;
     if (top < box.scrollTop || top + HEIGHT > box.scrollTop + box.clientHeight) box.scrollTop = Math.max(0, top - box.clientHeight / 2);
-    remember();
+    saveToAddress();
     return true;
   }
 
   function open(at) {
     if (!mark(at)) return;
-    const sample = kept[at].sample;
+    const sample = matching[at].sample;
     if (data.single) {
       const shown = byId("d" + sample.k).content.cloneNode(true);
-      for (const one of shown.querySelectorAll("img[data-picture]")) one.src = pictures[one.dataset.picture];
+      for (const one of shown.querySelectorAll("img[data-image]")) one.src = images[one.dataset.image];
       pane.replaceChildren(shown);
       pane.scrollTop = 0;
-      if (!beside()) { pane.style.display = "block"; pane.scrollIntoView(); }
-    } else if (!beside()) {
+      if (!hasPane()) { pane.style.display = "block"; pane.scrollIntoView(); }
+    } else if (!hasPane()) {
       location.href = pageOf(sample);
     } else {
       let frame = pane.querySelector("iframe");
@@ -144,17 +144,17 @@
     }
   }
 
-  // the choice is in the address, so that it can be sent to somebody and survives a reload
-  function remember() {
-    const said = new URLSearchParams();
-    for (const [name, control] of Object.entries(controls)) if (control.value && control.value !== control.dataset.usual) said.set(name, control.value);
-    if (chosen >= 0 && kept[chosen]) said.set("open", kept[chosen].sample.k);
-    try { history.replaceState(null, "", "#" + said); } catch { /* some browsers refuse this for files */ }
+  // filters and the open dialogue are in the address, so that a link to them can be shared and a reload keeps them
+  function saveToAddress() {
+    const params = new URLSearchParams();
+    for (const [name, control] of Object.entries(controls)) if (control.value && control.value !== control.dataset.usual) params.set(name, control.value);
+    if (chosen >= 0 && matching[chosen]) params.set("open", matching[chosen].sample.k);
+    try { history.replaceState(null, "", "#" + params); } catch { /* some browsers refuse this for files */ }
   }
-  function recall() {
-    const said = new URLSearchParams(location.hash.slice(1));
-    for (const [name, control] of Object.entries(controls)) if (said.has(name)) control.value = said.get(name);
-    return said.get("open");
+  function readAddress() {
+    const params = new URLSearchParams(location.hash.slice(1));
+    for (const [name, control] of Object.entries(controls)) if (params.has(name)) control.value = params.get(name);
+    return params.get("open");
   }
 
   document.addEventListener("keydown", (event) => {
@@ -162,25 +162,25 @@
     if (event.key === "Escape") { if (document.activeElement === controls.search) { controls.search.value = ""; filter(); } document.activeElement.blur(); box.focus(); }
     if (typing || event.metaKey || event.ctrlKey || event.altKey) return;
     if (event.key === "/") { event.preventDefault(); controls.search.focus(); }
-    if (event.key === "j" || event.key === "ArrowDown") { event.preventDefault(); open(Math.min(chosen + 1, kept.length - 1)); }
+    if (event.key === "j" || event.key === "ArrowDown") { event.preventDefault(); open(Math.min(chosen + 1, matching.length - 1)); }
     if (event.key === "k" || event.key === "ArrowUp") { event.preventDefault(); open(Math.max(chosen - 1, 0)); }
   });
   addEventListener("message", (event) => {
     const frame = pane.querySelector("iframe");
-    if (frame && event.source === frame.contentWindow) { if (event.data === "weft:next") open(Math.min(chosen + 1, kept.length - 1)); if (event.data === "weft:before") open(Math.max(chosen - 1, 0)); }
+    if (frame && event.source === frame.contentWindow) { if (event.data === "weft:next") open(Math.min(chosen + 1, matching.length - 1)); if (event.data === "weft:previous") open(Math.max(chosen - 1, 0)); }
   });
   box.addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });
   addEventListener("resize", draw);
-  addEventListener("hashchange", () => { recall(); filter(); });
+  addEventListener("hashchange", () => { readAddress(); filter(); });
   let waiting;
   for (const control of Object.values(controls)) control.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, control.tagName === "INPUT" ? 120 : 0); });
 
-  const first = recall();
+  const first = readAddress();
   filter();
-  if (first !== null) (beside() ? open : mark)(kept.findIndex((one) => one.sample.k === first)); // on a phone, Back must not lead forward again
+  if (first !== null) (hasPane() ? open : mark)(matching.findIndex((one) => one.sample.k === first)); // on a phone, Back must not lead forward again
 
-  // what a run brings in while it goes on can be chosen too
-  function offer() {
+  // add filter options that appear while a run goes on
+  function addOptions() {
     const found = { turn: new Set(), outcome: new Set() };
     for (const sample of data.samples) {
       for (const [name, value] of Object.entries(sample.g)) (found["group:" + name] ||= new Set()).add(value);
@@ -193,14 +193,14 @@
     }
   }
 
-  // served by `weft view`: look again while the run goes on
+  // served by `weft view`: ask for news while the run goes on
   if ("live" in document.body.dataset) {
     let stamp = data.stamp;
     setInterval(async () => {
       try {
-        const said = await (await fetch("list.json?since=" + encodeURIComponent(stamp))).json();
-        if (said.samples) { data = said; stamp = said.stamp; offer(); filter(); }
-      } catch { /* the server is gone; what is here stays */ }
+        const news = await (await fetch("list.json?since=" + encodeURIComponent(stamp))).json();
+        if (news.samples) { data = news; stamp = news.stamp; addOptions(); filter(); }
+      } catch { /* the server has stopped: keep what is shown */ }
     }, 2000);
   }
 })();

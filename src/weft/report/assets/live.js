@@ -1,8 +1,8 @@
 "use strict";
-// Pages of `weft view` that look again every other second. What comes is set as text.
+// Pages of `weft view` that ask for news every two seconds. News is set as text, never as markup.
 (() => {
   const lost = document.getElementById("lost"), fresh = document.getElementById("fresh");
-  const look = async () => {
+  const update = async () => {
     const rows = document.querySelector("[data-runs]");
     if (rows) {
       for (const run of await (await fetch("runs.json" + location.search)).json()) {
@@ -14,5 +14,5 @@
     }
     if (fresh) fresh.hidden = (await (await fetch("stamp.json")).json()).stamp === fresh.dataset.stamp;
   };
-  setInterval(() => look().then(() => { if (lost) lost.hidden = true; }, () => { if (lost) lost.hidden = false; }), 2000);
+  setInterval(() => update().then(() => { if (lost) lost.hidden = true; }, () => { if (lost) lost.hidden = false; }), 2000);
 })();

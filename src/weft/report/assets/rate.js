@@ -4,7 +4,7 @@
   const form = document.querySelector("form.rating"), keys = document.getElementById("keys"), large = document.getElementById("large");
   const back = document.querySelector("[data-back][href]");
   const fields = form ? [...form.querySelectorAll(".field")] : [];
-  const pictures = [...document.querySelectorAll("[data-large]")];
+  const images = [...document.querySelectorAll("[data-large]")];
   const inside = (field) => [...field.querySelectorAll("input[type=radio], input[type=number]")];
   const filled = (field) => inside(field).some((one) => one.checked || (one.type === "number" && one.value));
   let last = fields.find((field) => !filled(field)) || fields[0], at = 0, sent = false;
@@ -39,9 +39,9 @@
     return false;
   };
   const show = (number) => {
-    at = (number + pictures.length) % pictures.length;
-    const image = document.createElement("img"), one = pictures[at].querySelector("img");
-    image.src = pictures[at].href;
+    at = (number + images.length) % images.length;
+    const image = document.createElement("img"), one = images[at].querySelector("img");
+    image.src = images[at].href;
     image.alt = one.alt;
     image.className = one.className;
     large.replaceChildren(image);
@@ -53,7 +53,7 @@
     field.addEventListener("focusin", () => { last = field; });
     field.addEventListener("change", () => mark(field));
   }
-  pictures.forEach((one, number) => one.addEventListener("click", (event) => {
+  images.forEach((one, number) => one.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     show(number);
@@ -99,7 +99,7 @@
     if (writes) return;
     if (key === "u" || key === "Backspace") { stop(); if (back) location.href = back.href; }
     else if (key === "?" && keys) { stop(); keys.showModal(); }
-    else if (key === "p" && pictures.length) { stop(); show(0); }
+    else if (key === "p" && images.length) { stop(); show(0); }
     else if (key === "w" && last) {
       stop();
       const place = last.closest(".group") || form, why = place.querySelector(".why"), box = place.querySelector("textarea");

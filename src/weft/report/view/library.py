@@ -1,10 +1,8 @@
-"""What the server shows, read from the journal: runs with their progress, the contents of some runs together, plots, a
-search.
+"""What `weft view` shows, read from the journal: runs with their progress, reports of chosen runs, plots, a search.
 
-Contents are made again only when a run has got further. One reader at a time; nothing is ever written but smaller
-pictures."""
+A report is built again only when one of its runs has progressed. One request reads at a time; nothing is written but
+downscaled images."""
 
-import itertools
 import re
 import threading
 from collections import OrderedDict
@@ -25,14 +23,14 @@ from weft.results.index import RunEntry, filter_runs, list_runs
 from weft.results.run import Gist, build_tables, load_run, name_runs
 from weft.workspace import open_journal
 
-MAX_CONTENTS = 4  # combinations of runs whose contents stay in memory
-MAX_HITS = 200
-CUTS = 3  # places that are quoted of one reply, request or verdict
-AROUND = 80  # characters on each side of what was found
+MAX_CONTENTS = 4  # combinations of runs whose reports stay in memory
+MAX_HITS = 200  # of a search
+MAX_EXCERPTS = 3  # of one prompt, reply or verdict
+CONTEXT = 80  # characters on each side of a match
 
 
 class Excerpt(Struct, frozen=True):
-    """What was found, as it is written there, and what stands around it."""
+    """A match of a search, with the text around it."""
 
     before: str
     hit: str
@@ -40,131 +38,153 @@ class Excerpt(Struct, frozen=True):
 
 
 class SearchHit(Struct, frozen=True):
-    """Where something was found: its first places there, and how many `more` there are."""
+    """A prompt, reply or verdict that matches a search."""
 
-    run: str
+    run: str  # id
     sample: str
-    turn: int
-    where: str
-    excerpts: list[Excerpt]
-    more: int
+    turn: int  # from 0
+    where: str  # what matches: the prompt, the reply, ...
+    excerpts: list[Excerpt]  # the first matches
+    more: int  # how many matches are not among them
 
 
 class Library:
+    """Reads one home folder. Safe to use from several threads."""
+
     def __init__(self, home: Path, benchmarks: Sequence[Any] = ()) -> None:
         self._benchmarks = list(benchmarks)
         self._journal = open_journal(home)
         self.gallery = ImageFiles(Thumbnails(home))
         self._lock = threading.Lock()
-        self._made: OrderedDict[tuple[str, ...], tuple[str, site.ReportContents]] = OrderedDict()
+        self._reports: OrderedDict[tuple[str, ...], tuple[str, site.ReportContents]] = OrderedDict()
         self._plots: dict[tuple[tuple[str, ...], str], dict[str, Plot]] = {}
         self._gists: dict[str, Gist] = {}
 
-    def runs(self, **wanted: str) -> list[RunEntry]:
-        """Those that are wanted (`weft.results.index.chosen`), the latest, the best or the dearest first. What was
-        reckoned of a run that goes on is not reckoned again before it has got further."""
+    def runs(self, **filters: str) -> list[RunEntry]:
+        """Return the runs that match (`weft.results.index.filter_runs`), sorted descending."""
         with self._lock:
-            found = list_runs(self._journal, self._benchmarks or None, self._gists)
-            self._gists = {one.record.id: one.gist for one in found}
-            return filter_runs(found, **wanted)[::-1]
+            entries = list_runs(self._journal, self._benchmarks or None, self._gists)
+            self._gists = {entry.record.id: entry.gist for entry in entries}
+            return filter_runs(entries, **filters)[::-1]
 
     def stamp(self, ids: tuple[str, ...]) -> str:
-        """Changes as the runs go on."""
+        """Return a text that changes whenever one of these runs progresses."""
         with self._lock:
             return self._stamp(ids)
 
     def _stamp(self, ids: tuple[str, ...]) -> str:
         records = {record.id: record for record in self._journal.runs()}
         stamps: list[str] = []
-        for one in ids:
-            record = records.get(one)
+        for run_id in ids:
+            state: list[object] = [run_id]
+            record = records.get(run_id)
             if record:
-                told = (record.state, record.round, record.ended)
-            else:
-                told = ()
-            stamps.append(
-                ":".join(map(str, (one, *told, *self._journal.count_done(one), *self._journal.count_annotations(one))))
-            )
+                state += [record.state, record.round, record.ended]
+            state += [*self._journal.count_done(run_id), *self._journal.count_annotations(run_id)]
+            stamps.append(":".join(map(str, state)))
         return ";".join(stamps)
 
     def contents(self, ids: tuple[str, ...]) -> site.ReportContents:
+        """Return the report of these runs, built again if one has progressed."""
         with self._lock:
             return self._contents(ids)
 
     def _contents(self, ids: tuple[str, ...]) -> site.ReportContents:
         stamp = self._stamp(ids)
-        there = self._made.get(ids)
-        if there is None or there[0] != stamp:
-            runs = name_runs([load_run(self._journal, one, self._benchmarks or None) for one in ids])
-            there = (stamp, site.build_contents(runs, list(build_tables(runs))))
-            self._made[ids] = there
-        self._made.move_to_end(ids)
-        while len(self._made) > MAX_CONTENTS:
-            gone, _ = self._made.popitem(last=False)
-            self._plots = {key: value for key, value in self._plots.items() if key[0] != gone}
-        return there[1]
+        cached = self._reports.get(ids)
+        if cached is None or cached[0] != stamp:
+            runs = name_runs([load_run(self._journal, run_id, self._benchmarks or None) for run_id in ids])
+            cached = (stamp, site.build_contents(runs, list(build_tables(runs))))
+            self._reports[ids] = cached
+        self._reports.move_to_end(ids)
+        while len(self._reports) > MAX_CONTENTS:
+            dropped, _ = self._reports.popitem(last=False)
+            self._drop_plots(dropped)
+        return cached[1]
+
+    def _drop_plots(self, ids: tuple[str, ...]) -> None:
+        self._plots = {key: plots for key, plots in self._plots.items() if key[0] != ids}
 
     def listing(self, ids: tuple[str, ...]) -> dict[str, Any]:
+        """Return the data of the list of dialogues."""
         with self._lock:
-            made = self._contents(ids)
-            return build_listing(made.runs, made.dialogues, key_by_name, stamp=self._stamp(ids))
+            contents = self._contents(ids)
+            return build_listing(contents.runs, contents.dialogues, key_by_name, stamp=self._stamp(ids))
 
     def dialogue(self, ids: tuple[str, ...], key: str) -> tuple[str, Html, str | None, str | None] | None:
-        """A sample by its key, its markup, and the keys of those around it."""
+        """Return a sample by its key, its markup, and the keys of the previous and the next; None if it is unknown."""
         with self._lock:
-            made = self._contents(ids)
-            keys = [key_by_name(number, sample) for number, sample in enumerate(made.dialogues)]
+            contents = self._contents(ids)
+            samples = list(contents.dialogues)
+            keys = [key_by_name(number, sample) for number, sample in enumerate(samples)]
             if key not in keys:
                 return None
-            at = keys.index(key)
-            sample = list(made.dialogues)[at]
-            both = made.dialogues[sample]
-            body = DialogueWriter(self.gallery, made.benchmark).body(sample, both, site.read_calls(both, self._journal))
-            return sample, body, keys[at - 1] if at else None, keys[at + 1] if at + 1 < len(keys) else None
+            index = keys.index(key)
+            sample = samples[index]
+            dialogues = contents.dialogues[sample]
+            writer = DialogueWriter(self.gallery, contents.benchmark)
+            body = writer.body(sample, dialogues, site.read_calls(dialogues, self._journal))
+            previous = keys[index - 1] if index > 0 else None
+            following = keys[index + 1] if index + 1 < len(keys) else None
+            return sample, body, previous, following
 
     def plots(self, ids: tuple[str, ...]) -> dict[str, Plot]:
+        """Return the plots of these runs by name."""
         with self._lock:
-            made = self._contents(ids)
+            contents = self._contents(ids)
             key = (ids, self._stamp(ids))
             if key not in self._plots:
-                self._plots = {other: value for other, value in self._plots.items() if other[0] != ids}
-                self._plots[key] = {plot.name: plot for plot in build_plots(made.runs)}
+                self._drop_plots(ids)
+                self._plots[key] = {plot.name: plot for plot in build_plots(contents.runs)}
             return self._plots[key]
 
     def search(self, text: str) -> list[SearchHit]:
-        """What was asked, shown, answered or given as a reason with these words; the first FOUND of them."""
+        """Return the first MAX_HITS prompts, replies and reasons that contain the text."""
+        hits: list[SearchHit] = []
         with self._lock:
-            found = self._journal.search(msgspec.json.encode(text).decode()[1:-1])
-            hits = (
-                SearchHit(run, sample, turn, where, *find_excerpts(said, text))
-                for run, sample, turn, where, said in found
-            )
-            return list(itertools.islice((hit for hit in hits if hit.excerpts), MAX_HITS))
+            for run, sample, turn, where, record in self._journal.search(msgspec.json.encode(text).decode()[1:-1]):
+                excerpts, more = find_excerpts(record, text)
+                if excerpts:
+                    hits.append(SearchHit(run, sample, turn, where, excerpts, more))
+                if len(hits) == MAX_HITS:
+                    break
+        return hits
 
 
-def find_excerpts(said: str, text: str) -> tuple[list[Excerpt], int]:
-    """The first places where JSON from the journal has a text among what people and models said, not among its own
-    names, and how many more there are."""
-    wanted = re.compile(re.escape(text), re.IGNORECASE)
-    places = [(one, found) for one in _said(msgspec.json.decode(said)) for found in wanted.finditer(one)]
-    return [_cut(one, found) for one, found in places[:CUTS]], max(0, len(places) - CUTS)
+def find_excerpts(record: str, text: str) -> tuple[list[Excerpt], int]:
+    """Return the first matches in a JSON record of the journal, and how many more there are. Only texts and reasons are
+    searched, not the record's field names."""
+    pattern = re.compile(re.escape(text), re.IGNORECASE)
+    excerpts: list[Excerpt] = []
+    count = 0
+    for content in _contents_of(msgspec.json.decode(record)):
+        for match in pattern.finditer(content):
+            count += 1
+            if count <= MAX_EXCERPTS:
+                excerpts.append(_build_excerpt(content, match))
+    return excerpts, count - len(excerpts)
 
 
-def _cut(said: str, found: re.Match[str]) -> Excerpt:
-    start = max(0, found.start() - AROUND)
-    end = min(len(said), found.end() + AROUND)
-    before = said[start : found.start()]
-    after = said[found.end() : end]
-    return Excerpt(("…" if start else "") + before, found.group(), after + ("…" if end < len(said) else ""))
+def _build_excerpt(content: str, match: re.Match[str]) -> Excerpt:
+    start = max(0, match.start() - CONTEXT)
+    end = min(len(content), match.end() + CONTEXT)
+    before = content[start : match.start()]
+    after = content[match.end() : end]
+    if start > 0:
+        before = "…" + before
+    if end < len(content):
+        after += "…"
+    return Excerpt(before, match.group(), after)
 
 
-def _said(value: Any) -> Iterator[str]:
+def _contents_of(value: Any) -> Iterator[str]:
+    """Yield every text and every reason of a record."""
     if isinstance(value, list):
-        for one in cast(list[Any], value):
-            yield from _said(one)
+        for child in cast(list[Any], value):
+            yield from _contents_of(child)
     elif isinstance(value, dict):
-        for key, one in cast(dict[str, Any], value).items():
-            if key in ("text", "reason") and isinstance(one, str):
-                yield one
+        for key, child in cast(dict[str, Any], value).items():
+            if key in ("text", "reason") and isinstance(child, str):
+                yield child
             else:
-                yield from _said(one)
+                yield from _contents_of(child)

@@ -96,7 +96,26 @@ class RoverIG(Benchmark):
     axes = ("dimension", "type")
     official = rubric.OFFICIAL
     follow_up = InsistOnImage(HERE)
-    presentation = RoverIGPresentation(title="ROVER-IG", max_score=100.0, digits=1)
+    presentation = RoverIGPresentation(
+        title="ROVER-IG",
+        max_score=100.0,
+        digits=1,
+        glossary={
+            "RP": "Reasoning Process: the written reasoning is sound and complete",
+            "Align.": "Reasoning Alignment: the image shows what the written reasoning announces",
+            "Align. held": "Reasoning Alignment, at most one point (25) above RV",
+            "RV": "Reasoning Visual: the image shows the expected result",
+            "VC": "Visual Consistency: what the request does not touch stays the same",
+            "IQ": "Image Quality: structure, sharpness, artifacts, naturalness",
+            "AVG": "Average of all scores of the five metrics",
+            "reasoning_process": "RP: the written reasoning is sound and complete",
+            "reasoning_visual": "RV: the image shows the expected result",
+            "reasoning_alignment": "Align.: the image shows what the written reasoning announces",
+            "visual_consistency": "VC: what the request does not touch stays the same",
+            "image_quality": "IQ: structure, sharpness, artifacts, naturalness",
+            "alignment_held": "Align. held: reasoning alignment, at most one point (25) above RV",
+        },
+    )
     preparation = RoverIGPreparation(outputs=RoverOutputs)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]

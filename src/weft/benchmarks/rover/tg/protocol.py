@@ -96,7 +96,23 @@ class RoverTG(Benchmark):
     official = rubric.OFFICIAL
     follow_up = InsistOnImage(HERE)
     presentation = RoverTGPresentation(
-        title="ROVER-TG", max_score=100.0, digits=1, turn_names=tuple(tables.MODES.values())
+        title="ROVER-TG",
+        max_score=100.0,
+        digits=1,
+        turn_names=tuple(tables.MODES.values()),
+        glossary={
+            "IR": "Interleaved Reasoning: the intermediate image helps to answer the question",
+            "Align.": "Reasoning Alignment: the answer follows from the intermediate image",
+            "Acc.": "Accuracy: correct final answers, without embodied questions",
+            "Track": "Track: how close the path of an embodied question is to the reference path",
+            "AVG": "Average of the scores that a judge gave",
+            "interleaved_reasoning": "IR: the intermediate image helps to answer the question",
+            "reasoning_alignment": "Align.: the answer follows from the intermediate image",
+            "accuracy": "Acc.: correct final answers",
+            "track": "Track: how close the path is to the reference path",
+            "accuracy_in_words": "Acc. of answers without an intermediate image",
+            "track_in_words": "Track of answers without an intermediate image",
+        },
     )
     preparation = RoverTGPreparation(outputs=RoverOutputs)
 

@@ -1,5 +1,7 @@
-"""Emu3: it sees when it speaks, and not when it draws. A picture is rows of tokens with an end after each, which are
-held here."""
+"""Emu3: it sees images when it writes, and not when it draws.
+
+An image is rows of tokens with a token after each row; a constraint keeps the model to that form.
+"""
 
 import copy
 
@@ -18,55 +20,86 @@ TOP_K = 2048
 
 
 class ImageRowConstraint(LogitsProcessor):
-    """Only what may come next in a picture of so many rows can be drawn."""
+    """Allows only tokens that may come next in an image of `height` rows and `width` columns."""
 
-    def __init__(self, start, height, width, visual, line, ends):
+    def __init__(self, start, height, width, image_tokens, row_end, image_ends):
+        """`start` is the length of the prompts; `image_ends` are the tokens that end an image, in their order."""
         self._start = start
-        self._whole = height * (width + 1)
+        self._length = height * (width + 1)
         self._width = width
-        self._visual = visual
-        self._line = line
-        self._ends = ends
+        self._image_tokens = image_tokens
+        self._row_end = row_end
+        self._image_ends = image_ends
 
     def __call__(self, input_ids, scores):
-        at = input_ids.shape[1] - self._start
-        if at >= self._whole:
-            allowed = torch.tensor([self._ends[min(at - self._whole, len(self._ends) - 1)]], device=scores.device)
+        position = input_ids.shape[1] - self._start
+        if position >= self._length:
+            index = min(position - self._length, len(self._image_ends) - 1)
+            allowed = torch.tensor([self._image_ends[index]], device=scores.device)
+        elif position % (self._width + 1) == self._width:
+            allowed = self._row_end
         else:
-            if at % (self._width + 1) == self._width:
-                allowed = self._line
-            else:
-                allowed = self._visual
-        held = torch.full_like(scores, -torch.inf)
-        held[:, allowed] = scores[:, allowed]
-        return held
+            allowed = self._image_tokens
+        constrained = torch.full_like(scores, -torch.inf)
+        constrained[:, allowed] = scores[:, allowed]
+        return constrained
 
 
 class Emu3(TextEngine):
-    def draw(self, batch):
-        chosen = batch[0].want.size or (self.settings.get("width"), self.settings.get("height"))
-        named = {"return_for_image_generation": True, "padding": True, "padding_side": "left", "return_tensors": "pt"}
-        named |= (
-            {"ratio": f"{chosen[0]}:{chosen[1]}", "image_area": chosen[0] * chosen[1]}
-            if all(chosen)
-            else {"ratio": "1:1"}
-        )
-        inputs = self.processor(text=[self.plain(one.text) for one in batch], **named).to(self.device)
-        free = self.processor(text=[""] * len(batch), **named).to(self.device)
-        rows, columns = (int(side) for side in inputs.pop("image_sizes")[0])
+    def generate_images(self, batch):
+        arguments = self._processor_arguments(batch[0])
+        inputs = self.processor(text=[self.escape(call.text) for call in batch], **arguments).to(self.device)
+        unprompted = self.processor(text=[""] * len(batch), **arguments).to(self.device)
+        height, width = (int(side) for side in inputs.pop("image_sizes")[0])
         start = inputs["input_ids"].shape[1]
-        tokenizer = self.tokenizer
-        visual = torch.tensor(self.model.vocabulary_mapping.image_tokens, device=self.device)
-        line = torch.tensor([tokenizer.eol_token_id], device=self.device)
-        ends = [tokenizer.eof_token_id, tokenizer.eoi_token_id, tokenizer.eos_token_id]
-        given = self.settings
-        draws = RowSampler(
-            [one.seed for one in batch],
-            temperature=given.get("temperature", TEMPERATURE),
-            top_k=given.get("top_k", TOP_K),
-            top_p=given.get("top_p"),
+        constraint = self._constraint(start, height, width)
+        sampler = RowSampler(
+            [call.seed for call in batch],
+            temperature=self.settings.get("temperature", TEMPERATURE),
+            top_k=self.settings.get("top_k", TOP_K),
+            top_p=self.settings.get("top_p"),
             device=self.device,
         )
+        rows = GenerationMixin.generate(
+            self.model,
+            **inputs,
+            generation_config=self._generation_config(height, width),
+            negative_prompt_ids=unprompted["input_ids"],
+            negative_prompt_attention_mask=unprompted["attention_mask"],
+            logits_processor=LogitsProcessorList([constraint, sampler]),
+        )
+        pixels = self.model.decode_image_tokens(image_tokens=rows[:, start:], height=height, width=width)
+        prompt_tokens = inputs["attention_mask"].sum(1).tolist()
+        outputs = []
+        for image, count in zip(pixels, prompt_tokens, strict=True):
+            outputs.append(LocalOutput((self._to_pil(image),), Usage(int(count), rows.shape[1] - start)))
+        return outputs
+
+    def _processor_arguments(self, call):
+        width, height = call.want.size or (self.settings.get("width"), self.settings.get("height"))
+        arguments = {
+            "return_for_image_generation": True,
+            "padding": True,
+            "padding_side": "left",
+            "return_tensors": "pt",
+            "ratio": "1:1",
+        }
+        if width and height:
+            arguments["ratio"] = f"{width}:{height}"
+            arguments["image_area"] = width * height
+        return arguments
+
+    def _image_ends(self):
+        tokenizer = self.tokenizer
+        return [tokenizer.eof_token_id, tokenizer.eoi_token_id, tokenizer.eos_token_id]
+
+    def _constraint(self, start, height, width):
+        image_tokens = torch.tensor(self.model.vocabulary_mapping.image_tokens, device=self.device)
+        row_end = torch.tensor([self.tokenizer.eol_token_id], device=self.device)
+        return ImageRowConstraint(start, height, width, image_tokens, row_end, self._image_ends())
+
+    def _generation_config(self, height, width):
+        """Return a config without the library's own sampling, which a RowSampler does row by row."""
         config = copy.deepcopy(self.model.generation_config)
         config.do_sample = False
         config.temperature = None
@@ -74,31 +107,16 @@ class Emu3(TextEngine):
         config.top_k = None
         config.num_beams = 1
         config.max_length = None
-        config.max_new_tokens = rows * (columns + 1) + len(ends)
-        config.guidance_scale = given.get("guidance", GUIDANCE)
-        if not (config.pad_token_id is not None):
-            config.pad_token_id = tokenizer.pad_token_id
-        made = GenerationMixin.generate(
-            self.model,
-            **inputs,
-            generation_config=config,
-            negative_prompt_ids=free["input_ids"],
-            negative_prompt_attention_mask=free["attention_mask"],
-            logits_processor=LogitsProcessorList([ImageRowConstraint(start, rows, columns, visual, line, ends), draws]),
-        )
-        pixels = self.model.decode_image_tokens(image_tokens=made[:, start:], height=rows, width=columns)
-        pictures = [self._picture(one) for one in pixels]
-        told = inputs["attention_mask"].sum(1).tolist()
-        return [
-            LocalOutput((picture,), Usage(int(count), made.shape[1] - start))
-            for picture, count in zip(pictures, told, strict=True)
-        ]
+        config.max_new_tokens = height * (width + 1) + len(self._image_ends())
+        config.guidance_scale = self.settings.get("guidance", GUIDANCE)
+        if config.pad_token_id is None:
+            config.pad_token_id = self.tokenizer.pad_token_id
+        return config
 
-    def _picture(self, pixels):
-        """Numbers about 0, with channels first."""
-        of = self.processor.image_processor
-        mean, std = (
-            torch.tensor(values, device=pixels.device).view(-1, 1, 1) for values in (of.image_mean, of.image_std)
-        )
-        bytes_ = ((pixels.float() * std + mean) * 255).clamp(0, 255).to(torch.uint8)
-        return Pil.fromarray(bytes_.permute(1, 2, 0).cpu().numpy())
+    def _to_pil(self, pixels):
+        """Convert normalised pixels, channels first, to an image."""
+        processor = self.processor.image_processor
+        mean = torch.tensor(processor.image_mean, device=pixels.device).view(-1, 1, 1)
+        std = torch.tensor(processor.image_std, device=pixels.device).view(-1, 1, 1)
+        values = ((pixels.float() * std + mean) * 255).clamp(0, 255).to(torch.uint8)
+        return Pil.fromarray(values.permute(1, 2, 0).cpu().numpy())

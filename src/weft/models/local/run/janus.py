@@ -1,9 +1,10 @@
-"""Janus and Janus-Pro: they see when they speak, and not when they draw.
+"""Janus and Janus-Pro: they see images when they write, and not when they draw.
 
-Drawing takes the same number of steps for every picture, so a batch takes about as long as one of it. The class's own
-loop makes room for all positions that a model has, draws for all rows from one stream of chance, and spends most of a
-step on starting small kernels. So the loop is here: room for what is needed, a stream of chance for each row, and on a
-GPU one step is recorded and replayed."""
+Every image takes the same number of steps, so a batch takes about as long as one image. The class's own loop reserves a
+cache for all positions of the model, samples all rows from one random generator, and spends most of a step on launching
+small kernels. So the loop is here: a cache as long as needed, a random generator per row, and on a GPU one step is
+recorded as a CUDA graph and replayed.
+"""
 
 import threading
 
@@ -18,158 +19,158 @@ from weft.types import Usage
 
 GUIDANCE = 5.0
 TEMPERATURE = 1.0
-WARM = 3  # steps before one is recorded
-AT_ONCE = 16  # pictures that are made of their tokens at once
-RECORDING = threading.Lock()
-LITTLE = 0.25  # of a GPU's memory
-# what rows and lengths of prompts are rounded up to
-ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
-COLUMNS = 64
+WARM_UP_STEPS = 3  # before a step is recorded
+DECODE_BATCH = 16  # images that are decoded from their tokens at once
+RECORDING_LOCK = threading.Lock()  # a process can record one graph at a time
+MIN_FREE_SHARE = 0.25  # of a GPU's memory; with less, the recorded step is dropped before text is generated
+ROW_COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64)  # that a batch is rounded up to
+LENGTH_STEP = 64  # that the length of prompts is rounded up to
 
 
 class Janus(TextEngine):
     _steps = None
 
-    def draw(self, batch):
-        texts = [self.template(one) for one in batch]
-        named = {
-            "padding": True,
-            "padding_side": "left",
-            "return_tensors": "pt",
-            "add_special_tokens": self.begins(texts),
-        }
-        inputs = self.processor(text=texts, generation_mode="image", **named).to(self.device)
-        draws = RowSampler(
-            [one.seed for one in batch],
+    def generate_images(self, batch):
+        prompts = [self.format_prompt(call) for call in batch]
+        arguments = self.tokenizer_arguments(prompts)
+        inputs = self.processor(text=prompts, generation_mode="image", **arguments).to(self.device)
+        sampler = RowSampler(
+            [call.seed for call in batch],
             temperature=self.settings.get("temperature", TEMPERATURE),
             top_k=self.settings.get("top_k"),
             top_p=self.settings.get("top_p"),
             guidance=self.settings.get("guidance", GUIDANCE),
             device=self.device,
         )
-        tokens = self.tokens(inputs["input_ids"], inputs["attention_mask"], draws)
-        told = inputs["attention_mask"].sum(1).tolist()
-        pictures = [
-            picture
-            for rows in tokens.split(AT_ONCE)
-            for picture in self._pictures(self.model.decode_image_tokens(rows))
-        ]
-        return [
-            LocalOutput((picture,), Usage(int(count), tokens.shape[1]))
-            for picture, count in zip(pictures, told, strict=True)
-        ]
+        tokens = self.generate_tokens(inputs["input_ids"], inputs["attention_mask"], sampler)
+        images = []
+        for rows in tokens.split(DECODE_BATCH):
+            images += self._to_pil(self.model.decode_image_tokens(rows))
+        prompt_tokens = inputs["attention_mask"].sum(1).tolist()
+        outputs = []
+        for image, count in zip(images, prompt_tokens, strict=True):
+            outputs.append(LocalOutput((image,), Usage(int(count), tokens.shape[1])))
+        return outputs
 
-    def tokens(self, ids, mask, draws):
-        """A picture's tokens for each row of prompts. Every prompt stands in the batch twice: once as it is, and once
-        without its words."""
-        many = self.model.config.vision_config.num_image_tokens
-        config = self.model.generation_config
-        if config.pad_token_id is not None:
-            pad = config.pad_token_id
-        else:
+    def generate_tokens(self, ids, mask, sampler):
+        """Return an image's tokens for each prompt. Each prompt is in the batch twice: as it is, and without its text."""
+        count = self.model.config.vision_config.num_image_tokens
+        pad = self.model.generation_config.pad_token_id
+        if pad is None:
             pad = self.tokenizer.pad_token_id
-        rows, ids, mask = len(ids), *self._rounded(ids, mask, pad)
-        blank = ids.clone()
-        begin = self.tokenizer.convert_tokens_to_ids(self.processor.image_start_token)
-        blank[(ids != self.tokenizer.bos_token_id) & (ids != begin)] = pad
-        steps = self._steps_for(2 * len(ids), ids.shape[1], many)
-        scores = steps.first(self.model.get_input_embeddings()(torch.cat([ids, blank])), mask.repeat(2, 1))
-        made = torch.empty(rows, many, dtype=torch.long, device=ids.device)
-        for at in range(many):
-            drawn = draws(None, torch.cat([half[:rows] for half in scores.chunk(2)])).argmax(-1)
-            made[:, at] = drawn
-            if at + 1 < many:
-                steps.token[:rows], steps.token[len(ids) : len(ids) + rows] = drawn, drawn
+        rows = len(ids)
+        ids, mask = self._round_up(ids, mask, pad)
+        image_start = self.tokenizer.convert_tokens_to_ids(self.processor.image_start_token)
+        unprompted = ids.clone()
+        unprompted[(ids != self.tokenizer.bos_token_id) & (ids != image_start)] = pad
+        steps = self._steps_for(2 * len(ids), ids.shape[1], count)
+        scores = steps.prefill(self.model.get_input_embeddings()(torch.cat([ids, unprompted])), mask.repeat(2, 1))
+        tokens = torch.empty(rows, count, dtype=torch.long, device=ids.device)
+        for index in range(count):
+            prompted_scores, unprompted_scores = scores.chunk(2)
+            drawn = sampler(None, torch.cat([prompted_scores[:rows], unprompted_scores[:rows]])).argmax(-1)
+            tokens[:, index] = drawn
+            if index + 1 < count:
+                steps.token[:rows] = drawn
+                steps.token[len(ids) : len(ids) + rows] = drawn
                 scores = steps.next()
-        return made
+        return tokens
 
-    def _rounded(self, ids, mask, pad):
-        """On a GPU rows and lengths are rounded up, so that what was recorded for one batch serves many: added rows are
-        nobody's, and added columns are hidden."""
+    def _round_up(self, ids, mask, pad):
+        """On a GPU, round up rows and length, so that a recorded step serves many batches.
+
+        Added rows belong to no call, and added columns are masked.
+        """
         if not ids.is_cuda:
             return ids, mask
-        rows = next((size for size in ROWS if size >= len(ids)), -(-len(ids) // ROWS[-1]) * ROWS[-1])
-        columns = -(-ids.shape[1] // COLUMNS) * COLUMNS
-        ids = torch.nn.functional.pad(ids, (columns - ids.shape[1], 0), value=pad)
-        mask = torch.nn.functional.pad(mask, (columns - mask.shape[1], 0))
-        more = rows - len(ids)
-        return torch.cat([ids, ids[:1].expand(more, -1)]), torch.cat([mask, mask[:1].expand(more, -1)])
+        largest = ROW_COUNTS[-1]
+        rows = next((count for count in ROW_COUNTS if count >= len(ids)), -(-len(ids) // largest) * largest)
+        length = -(-ids.shape[1] // LENGTH_STEP) * LENGTH_STEP
+        ids = torch.nn.functional.pad(ids, (length - ids.shape[1], 0), value=pad)
+        mask = torch.nn.functional.pad(mask, (length - mask.shape[1], 0))
+        added = rows - len(ids)
+        return torch.cat([ids, ids[:1].expand(added, -1)]), torch.cat([mask, mask[:1].expand(added, -1)])
 
-    def _steps_for(self, rows, prompt, many):
-        """Those of the last batch, where they fit: no two are held at once."""
-        if self._steps is None or self._steps.shape != (rows, prompt):
+    def _steps_for(self, rows, prompt_length, count):
+        """Return the steps of the last batch if they fit, else new ones; never two are in memory at once."""
+        if self._steps is None or self._steps.shape != (rows, prompt_length):
             self._steps = None
-            self._steps = Steps(self.model, rows, prompt, many)
-        self._steps.again()
+            self._steps = DecodingSteps(self.model, rows, prompt_length, count)
+        self._steps.reset()
         return self._steps
 
-    def speak(self, batch):
+    def generate_text(self, batch):
         if self.device.type == "cuda" and self._steps is not None:
-            free, whole = torch.cuda.mem_get_info(self.device)
-            if free < LITTLE * whole:  # what was recorded for drawing is in the way
+            free, total = torch.cuda.mem_get_info(self.device)
+            if free < MIN_FREE_SHARE * total:
                 self.free_memory()
-        return super().speak(batch)
+        return super().generate_text(batch)
 
     def free_memory(self):
         self._steps = None
         super().free_memory()
 
-    def _pictures(self, pixels):
-        """Of numbers about 0, with channels last. The library's own way depends on what else is installed."""
-        of = self.processor.image_processor
-        mean, std = (torch.tensor(values, device=pixels.device) for values in (of.image_mean, of.image_std))
-        return [
-            Pil.fromarray(one)
-            for one in ((pixels.float() * std + mean) * 255).clamp(0, 255).to(torch.uint8).cpu().numpy()
-        ]
+    def _to_pil(self, pixels):
+        """Convert normalised pixels, channels last, to images. The library's own way depends on what is installed."""
+        processor = self.processor.image_processor
+        mean = torch.tensor(processor.image_mean, device=pixels.device)
+        std = torch.tensor(processor.image_std, device=pixels.device)
+        values = ((pixels.float() * std + mean) * 255).clamp(0, 255).to(torch.uint8)
+        return [Pil.fromarray(image) for image in values.cpu().numpy()]
 
 
-class Steps:
-    """The language model, a step at a time, over a cache that is as long as it must be."""
+class DecodingSteps:
+    """The language model, one step at a time, over a cache as long as needed.
 
-    def __init__(self, model, rows, prompt, many):
+    All tensors stay at their addresses, because a recorded step uses these.
+    """
+
+    def __init__(self, model, rows, prompt_length, count):
         self._model = model
-        self.shape = (rows, prompt)
-        self._length = prompt + many - 1
+        self.shape = (rows, prompt_length)
+        self._length = prompt_length + count - 1
         device = model.device
-        dtype = model.dtype
         self._cache = StaticCache(config=model.config.get_text_config(), max_cache_len=self._length)
-        self._hidden = torch.finfo(dtype).min
-        self._seen = torch.empty((rows, 1, 1, self._length), dtype=dtype, device=device)
-        self.token = torch.zeros(rows, dtype=torch.long, device=device)  # that was drawn last
-        self._at = torch.zeros(1, dtype=torch.long, device=device)  # where the next token goes in the cache,
-        self._position = torch.zeros(rows, 1, dtype=torch.long, device=device)  # and which of its row's it is
-        self._scores = self._graph = None
-        self._taken = 0
-        self._records = device.type == "cuda"
+        self._masked = torch.finfo(model.dtype).min
+        self._mask = torch.empty((rows, 1, 1, self._length), dtype=model.dtype, device=device)
+        self.token = torch.zeros(rows, dtype=torch.long, device=device)  # drawn last
+        self._cache_index = torch.zeros(1, dtype=torch.long, device=device)  # of the next token
+        self._position = torch.zeros(rows, 1, dtype=torch.long, device=device)  # of the next token in its row
+        self._scores = None
+        self._graph = None
+        self._steps_done = 0
+        self._can_record = device.type == "cuda"
 
-    def again(self):
-        """From the beginning, in the same places: what was recorded knows no others."""
+    def reset(self):
         self._cache.reset()
-        self._seen.fill_(self._hidden)
-        self._at.fill_(self.shape[1])
-        self._taken = 0
+        self._mask.fill_(self._masked)
+        self._cache_index.fill_(self.shape[1])
+        self._steps_done = 0
 
-    def first(self, embedded, mask):
-        """What may come first, after the prompts."""
-        (rows, prompt), device, shown = self.shape, embedded.device, mask[:, None, None, :].bool()
-        before = torch.ones(prompt, prompt, dtype=torch.bool, device=device).tril()
-        # who sees nothing at all would be no number
-        allowed = (shown & before) | torch.eye(prompt, dtype=torch.bool, device=device)
-        seen = torch.full((rows, 1, prompt, self._length), self._hidden, dtype=self._seen.dtype, device=device)
-        seen[..., :prompt].masked_fill_(allowed, 0.0)
-        self._seen[..., :prompt].masked_fill_(shown, 0.0)
+    def prefill(self, embedded, mask):
+        """Run the prompts, and return the scores of the first token."""
+        rows, prompt_length = self.shape
+        device = embedded.device
+        visible = mask[:, None, None, :].bool()
+        causal = torch.ones(prompt_length, prompt_length, dtype=torch.bool, device=device).tril()
+        # each token sees itself: a token that sees nothing would come out as NaN
+        allowed = (visible & causal) | torch.eye(prompt_length, dtype=torch.bool, device=device)
+        attention = torch.full(
+            (rows, 1, prompt_length, self._length), self._masked, dtype=self._mask.dtype, device=device
+        )
+        attention[..., :prompt_length].masked_fill_(allowed, 0.0)
+        self._mask[..., :prompt_length].masked_fill_(visible, 0.0)
         self._position.copy_(mask.sum(1, keepdim=True))
-        return self._forward(embedded, seen, (mask.cumsum(1) - 1).clamp_min(0))
+        return self._forward(embedded, attention, (mask.cumsum(1) - 1).clamp_min(0))
 
     def next(self):
-        """What may come after the token that was drawn last."""
-        self._taken += 1
-        if self._graph is None and self._records and self._taken > WARM:
+        """Return the scores of the token after `token`."""
+        self._steps_done += 1
+        if self._graph is None and self._can_record and self._steps_done > WARM_UP_STEPS:
             try:
                 self._record()
-            except RuntimeError:  # whatever cannot be recorded is done as it is
-                self._records = False
+            except RuntimeError:  # what cannot be recorded is run step by step
+                self._can_record = False
         if self._graph is None:
             return self._step()
         self._graph.replay()
@@ -177,7 +178,7 @@ class Steps:
 
     def _record(self):
         device = self.token.device
-        with RECORDING:  # one at a time in a process
+        with RECORDING_LOCK:
             torch.cuda.synchronize(device)
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, stream=torch.cuda.Stream(device), capture_error_mode="thread_local"):
@@ -185,19 +186,19 @@ class Steps:
         self._graph = graph
 
     def _step(self):
-        self._seen.index_fill_(3, self._at, 0.0)
+        self._mask.index_fill_(3, self._cache_index, 0.0)
         embedded = self._model.prepare_embeddings_for_image_generation(self.token[:, None])
-        scores = self._forward(embedded, self._seen, self._position)
-        self._at.add_(1)
+        scores = self._forward(embedded, self._mask, self._position)
+        self._cache_index.add_(1)
         self._position.add_(1)
         return scores
 
-    def _forward(self, embedded, seen, positions):
-        out = self._model.model.language_model(
+    def _forward(self, embedded, attention, positions):
+        output = self._model.model.language_model(
             inputs_embeds=embedded,
-            attention_mask=seen,
+            attention_mask=attention,
             position_ids=positions,
             past_key_values=self._cache,
             use_cache=True,
         )
-        return self._model.model.generation_head(out.last_hidden_state[:, -1, :])
+        return self._model.model.generation_head(output.last_hidden_state[:, -1, :])

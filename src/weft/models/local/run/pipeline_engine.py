@@ -12,59 +12,54 @@ from weft.models.local.endpoint import LocalOutput
 from weft.models.local.run.device import DTYPES, device_context, free_memory, is_out_of_memory
 from weft.models.local.run.processors import without_video_processors
 from weft.models.local.run.special_tokens import SpecialTokenEscaper
+from weft.models.local.run.text_engine import report_size
 from weft.store.images import flatten
 from weft.types import Usage
 
-# pixels of a picture whose shape is that of another, and what its sides are multiples of
-AREA = 1024 * 1024
-STEP = 16
+AREA = 1024 * 1024  # pixels of an output that has the aspect ratio of the edited image
+STEP = 16  # sides are multiples of this
+IMAGE_TAGS = ("<img>", "</img>", *(f"<|image_{number}|>" for number in range(1, 100)))
 
 
 class PipelineEngine:
-    def __init__(self, weights, blobs, kind, pipe, *, tell, device, dtype, offload, settings):
+    """A loaded pipeline. It runs batches of calls."""
+
+    def __init__(self, weights, blobs, class_name, traits, *, tell, device, dtype, offload, settings):
         for library in (diffusers, transformers):
             library.utils.logging.set_verbosity_error()
             library.utils.logging.disable_progress_bar()
         folder = weights.ensure_local(tell)
-        size = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
-        tell(f"loading weights, {size / 1e9:.1f} GB" if size > 1e8 else "loading weights")
-        try:
-            with without_video_processors():
-                made = getattr(diffusers, kind).from_pretrained(
-                    folder, dtype=DTYPES[dtype], use_safetensors=True, local_files_only=True
-                )
-        except (ImportError, NameError) as error:  # OmniGen's class is half there without it
-            if importlib.util.find_spec("torchvision"):
-                lacks = ""
-            else:
-                lacks = "; torchvision is not installed, and it may want that"
-            raise UserError(f"{kind} could not be loaded: {error}{lacks}") from None
-        strange = [
-            name for name in settings.get("extra", {}) if name not in inspect.signature(made.__call__).parameters
-        ]
-        if strange:
-            raise UserError(f"{kind} knows no {strange[0]} (option extra)")
-        made.set_progress_bar_config(disable=True)
-        for part in made.components.values():
-            if isinstance(part, torch.nn.Module):
-                part.eval()
+        report_size(folder.rglob("*.safetensors"), tell)
+        self.traits = traits
+        self.blobs = blobs
+        self.settings = settings
+        self.device = torch.device(device)
+        self.pipeline = _load_pipeline(folder, class_name, dtype)
+        self._check_extra(class_name)
+        self.pipeline.set_progress_bar_config(disable=True)
+        for component in self.pipeline.components.values():
+            if isinstance(component, torch.nn.Module):
+                component.eval()
+        self._place(device, offload)
+        self.escape = SpecialTokenEscaper(self._tokenizers(), IMAGE_TAGS if traits.needs_image_tags else ())
+
+    def _check_extra(self, class_name):
+        parameters = inspect.signature(self.pipeline.__call__).parameters
+        for name in self.settings.get("extra", {}):
+            if name not in parameters:
+                raise UserError(f"{class_name} knows no {name} (option extra)")
+
+    def _place(self, device, offload):
         if offload == "model":
-            made.enable_model_cpu_offload(device=device)
+            self.pipeline.enable_model_cpu_offload(device=device)
         elif offload == "sequential":
-            made.enable_sequential_cpu_offload(device=device)
+            self.pipeline.enable_sequential_cpu_offload(device=device)
         else:
-            made.to(device)
-        self.pipeline, self.pipe, self.blobs, self.settings, self.device = (
-            made,
-            pipe,
-            blobs,
-            settings,
-            torch.device(device),
-        )
-        tokenizers = [one for name, one in made.components.items() if name.startswith("tokenizer") and one is not None]
-        self.plain = SpecialTokenEscaper(
-            tokenizers, ("<img>", "</img>", *(f"<|image_{at}|>" for at in range(1, 100))) if pipe.marks else ()
-        )
+            self.pipeline.to(device)
+
+    def _tokenizers(self):
+        components = self.pipeline.components.items()
+        return [component for name, component in components if name.startswith("tokenizer") and component is not None]
 
     def is_out_of_memory(self, error):
         return is_out_of_memory(error)
@@ -73,86 +68,105 @@ class PipelineEngine:
         free_memory()
 
     def run_batch(self, batch):
-        pipe = self.pipe
-        words = [self._words(one) for one in batch]
-        named = {
-            "prompt": words if len(batch) > 1 else words[0],
-            "generator": [torch.Generator().manual_seed(one.seed % (1 << 63)) for one in batch],
-            **self._settings(len(batch)),
-        }
-        if pipe.pictures:
-            shown = [self._opened(image) for image in batch[0].images]
-            if shown:
-                if pipe.one:
-                    named[pipe.named] = shown[0]
-                else:
-                    named[pipe.named] = shown
-        named |= self._size(batch[0], named.get(pipe.named))
-        cards = [self.device] if self.device.type == "cuda" else []
-        # some draw from the common stream as well
-        with torch.inference_mode(), device_context(self.device), torch.random.fork_rng(cards):
+        prompts = [self._prompt(call) for call in batch]
+        arguments = self._arguments(batch, prompts)
+        gpus = [self.device] if self.device.type == "cuda" else []
+        # some pipelines also use the global random generator
+        with torch.inference_mode(), device_context(self.device), torch.random.fork_rng(gpus):
             torch.manual_seed(batch[0].seed % (1 << 63))
-            out = self.pipeline(**named)
-        blocked = getattr(out, "nsfw_content_detected", None) or [False] * len(batch)
-        return [self._made(*one) for one in zip(batch, words, out.images, blocked, strict=True)]
+            result = self.pipeline(**arguments)
+        blocked = getattr(result, "nsfw_content_detected", None) or [False] * len(batch)
+        outputs = []
+        for prompt, image, is_blocked in zip(prompts, result.images, blocked, strict=True):
+            outputs.append(self._build_output(prompt, image, is_blocked))
+        return outputs
 
-    def _made(self, asked, words, picture, blocked):
-        if blocked:
+    def _arguments(self, batch, prompts):
+        """Return what the pipeline is called with."""
+        arguments = {
+            "prompt": prompts if len(batch) > 1 else prompts[0],
+            "generator": [torch.Generator().manual_seed(call.seed % (1 << 63)) for call in batch],
+            **self._settings_arguments(len(batch)),
+        }
+        images = []
+        if self.traits.max_images:
+            images = [self._load_image(image) for image in batch[0].images]
+        if images:
+            arguments[self.traits.image_argument] = images[0] if self.traits.single_image else images
+        return arguments | self._size_arguments(batch[0], arguments.get(self.traits.image_argument))
+
+    def _build_output(self, prompt, image, is_blocked):
+        if is_blocked:
             return LocalOutput((), blocked="the pipeline's own filter let nothing through")
-        tokens = self._length(words)
-        most = self.pipe.reads[1]
-        if most and tokens > most:
-            note = f"it read {most} of the prompt's {tokens} tokens"
-        else:
-            note = ""
-        return LocalOutput((picture,), Usage(tokens, 0, images=1), note=note)
+        tokens = self._count_tokens(prompt)
+        limit = self.traits.max_tokens
+        note = ""
+        if limit and tokens > limit:
+            note = f"it read {limit} of the prompt's {tokens} tokens"
+        return LocalOutput((image,), Usage(tokens, 0, images=1), note=note)
 
-    def _words(self, asked):
-        text = self.plain(asked.text)
-        if not self.pipe.marks or not asked.images:
+    def _prompt(self, call):
+        text = self.escape(call.text)
+        if not self.traits.needs_image_tags or not call.images:
             return text
-        return " ".join([*(f"<img><|image_{at + 1}|></img>" for at in range(len(asked.images))), text])
+        tags = [f"<img><|image_{number}|></img>" for number in range(1, len(call.images) + 1)]
+        return " ".join([*tags, text])
 
-    def _length(self, words):
-        tokenizer = getattr(self.pipeline, self.pipe.reads[0], None)
-        if tokenizer is not None:
-            return len(tokenizer(words, truncation=False, verbose=False).input_ids)
-        return 0
+    def _count_tokens(self, prompt):
+        tokenizer = getattr(self.pipeline, self.traits.tokenizer, None)
+        if tokenizer is None:
+            return 0
+        return len(tokenizer(prompt, truncation=False, verbose=False).input_ids)
 
-    def _settings(self, many):
-        given = dict(self.settings)
-        named = {**given.pop("extra", {})}
-        if "steps" in given:
-            named["num_inference_steps"] = given["steps"]
-        if "guidance" in given:
-            named[self.pipe.guidance] = given["guidance"]
-        negative = given.get("negative_prompt", self.pipe.negative)
-        if negative is not None:
-            if many > 1:
-                named["negative_prompt"] = [negative] * many
-            else:
-                named["negative_prompt"] = negative
-        return named
+    def _settings_arguments(self, count):
+        settings = self.settings
+        arguments = dict(settings.get("extra", {}))
+        if "steps" in settings:
+            arguments["num_inference_steps"] = settings["steps"]
+        if "guidance" in settings:
+            arguments[self.traits.guidance_argument] = settings["guidance"]
+        negative_prompt = settings.get("negative_prompt", self.traits.default_negative_prompt)
+        if negative_prompt is not None:
+            arguments["negative_prompt"] = [negative_prompt] * count if count > 1 else negative_prompt
+        return arguments
 
-    def _size(self, asked, shown):
-        """Of the picture to make: as somebody chose, else as the one that is edited where the class would not see to
-        it."""
-        if not self.pipe.sized:
+    def _size_arguments(self, call, image):
+        """Return the size of the output: as requested, else that of the edited image if the class needs to be told."""
+        if not self.traits.has_size:
             return {}
-        if asked.want.size is not None:
-            width, height = asked.want.size
+        if call.want.size is not None:
+            width, height = call.want.size
         elif "width" in self.settings:
             width = self.settings["width"]
             height = self.settings["height"]
-        elif self.pipe.follows and shown is not None:
-            scale = (AREA / (shown.width * shown.height)) ** 0.5
-            width = shown.width * scale
-            height = shown.height * scale
+        elif self.traits.needs_aspect_ratio and image is not None:
+            scale = (AREA / (image.width * image.height)) ** 0.5
+            width = image.width * scale
+            height = image.height * scale
         else:
             return {}
-        width, height = (max(STEP, round(side / STEP) * STEP) for side in (width, height))
-        return {"width": width, "height": height, **({"max_area": width * height} if self.pipe.follows else {})}
+        arguments = {"width": _round_side(width), "height": _round_side(height)}
+        if self.traits.needs_aspect_ratio:
+            arguments["max_area"] = arguments["width"] * arguments["height"]
+        return arguments
 
-    def _opened(self, image):
-        with self.blobs.opened(image) as picture:
-            return flatten(picture)
+    def _load_image(self, image):
+        with self.blobs.decode_within_memory(image) as opened:
+            return flatten(opened)
+
+
+def _load_pipeline(folder, class_name, dtype):
+    try:
+        with without_video_processors():
+            return getattr(diffusers, class_name).from_pretrained(
+                folder, dtype=DTYPES[dtype], use_safetensors=True, local_files_only=True
+            )
+    except (ImportError, NameError) as error:  # without torchvision, OmniGen's class is incomplete
+        hint = "; torchvision is not installed, and it may want that"
+        if importlib.util.find_spec("torchvision"):
+            hint = ""
+        raise UserError(f"{class_name} could not be loaded: {error}{hint}") from None
+
+
+def _round_side(side):
+    return max(STEP, round(side / STEP) * STEP)

@@ -1,5 +1,8 @@
-"""What prepares texts and pictures for a class. Some of these also want to prepare videos, for which they need
-torchvision; nothing here shows a video, so where that is not installed they do without."""
+"""Processors, which prepare texts and images for a class.
+
+Some also want to prepare videos, for which they need torchvision. weft never shows a video, so where torchvision is not
+installed they are loaded without.
+"""
 
 import contextlib
 import importlib
@@ -10,11 +13,11 @@ import transformers
 from transformers.processing_utils import ProcessorMixin
 from transformers.utils import PushToHubMixin
 
-LOCK = threading.Lock()
+PATCH_LOCK = threading.Lock()
 
 
 class NoVideos(PushToHubMixin):
-    """Stands where a preparer of videos would."""
+    """Replaces a processor of videos."""
 
     model_input_names = ()
     valid_kwargs = _auto_class = None
@@ -29,18 +32,23 @@ class NoVideos(PushToHubMixin):
 
 @contextlib.contextmanager
 def without_video_processors():
+    """Let processors load without torchvision: inside this context their video processors are replaced."""
     if importlib.util.find_spec("torchvision") is not None:
         yield
         return
-    # the package itself has a stand-in for it
+    # imported by its path: the package itself has a dummy in its place
     auto = importlib.import_module("transformers.models.auto.video_processing_auto")
     loader = auto.AutoVideoProcessor
     check = ProcessorMixin.check_argument_for_proper_class
-    with LOCK:
+
+    def check_or_accept(self, name, value):
+        if isinstance(value, NoVideos):
+            return type(value)
+        return check(self, name, value)
+
+    with PATCH_LOCK:
         auto.AutoVideoProcessor = NoVideos
-        ProcessorMixin.check_argument_for_proper_class = lambda self, name, value: (
-            type(value) if isinstance(value, NoVideos) else check(self, name, value)
-        )
+        ProcessorMixin.check_argument_for_proper_class = check_or_accept
         try:
             yield
         finally:

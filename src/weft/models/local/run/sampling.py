@@ -1,68 +1,91 @@
-"""Draws of which each belongs to its own row of a batch.
+"""Sampling with a random generator per row of a batch.
 
-A library draws for all rows at once from one stream of chance, so that a row's draw depends on who stands beside it.
-Here every row has a stream of its own, by its seed: the largest of logits with Gumbel noise added is a draw from their
-distribution."""
+A library samples all rows from one generator, so that a row's draw depends on the other rows. Here each row has its own
+generator, by its seed: the largest of the logits with Gumbel noise added is a draw from their distribution.
+"""
 
 import torch
 from transformers import LogitsProcessor, MinPLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, TypicalLogitsWarper
 
-AHEAD = 16  # steps for which noise is made at once
+NOISE_STEPS = 16  # steps whose noise is generated at once
 
 
 class RowSampler(LogitsProcessor):
-    """The last of a list of processors, for a library that then takes the largest. `guidance` joins a batch's two
-    halves, with its prompts and without, into one, for classes that leave that to a processor."""
+    """The last of a list of processors, for a library that then takes the largest logit.
+
+    `guidance` joins the two halves of a batch, with prompts and without, into one, for classes that leave that to a
+    processor.
+    """
 
     def __init__(
-        self, seeds, *, temperature=1.0, top_k=None, top_p=None, min_p=None, typical_p=None, guidance=None, device="cpu"
+        self,
+        seeds,
+        *,
+        temperature=1.0,
+        top_k=None,
+        top_p=None,
+        min_p=None,
+        typical_p=None,
+        guidance=None,
+        device="cpu",
     ):
-        self._streams = {seed: torch.Generator(device=device).manual_seed(seed % (1 << 63)) for seed in seeds}
-        order = list(self._streams)
-        self._rows = torch.tensor([order.index(seed) for seed in seeds], device=device)
+        # rows with equal seeds share one generator, and so one draw
+        self._generators = {seed: torch.Generator(device=device).manual_seed(seed % (1 << 63)) for seed in seeds}
+        distinct_seeds = list(self._generators)
+        self._rows = torch.tensor([distinct_seeds.index(seed) for seed in seeds], device=device)
         self._temperature = temperature
         self._guidance = guidance
         self._step = 0
         self._noise = None
-        self._warpers = [TopKLogitsWarper(top_k)] if top_k and top_k > 0 else []
-        self._warpers += [TopPLogitsWarper(top_p)] if top_p is not None and top_p < 1 else []
-        self._warpers += [MinPLogitsWarper(min_p)] if min_p else []
-        self._warpers += [TypicalLogitsWarper(typical_p)] if typical_p is not None and typical_p < 1 else []
+        self._warpers = []
+        if top_k and top_k > 0:
+            self._warpers.append(TopKLogitsWarper(top_k))
+        if top_p is not None and top_p < 1:
+            self._warpers.append(TopPLogitsWarper(top_p))
+        if min_p:
+            self._warpers.append(MinPLogitsWarper(min_p))
+        if typical_p is not None and typical_p < 1:
+            self._warpers.append(TypicalLogitsWarper(typical_p))
 
     def __call__(self, input_ids, scores):
         scores = scores.float()
         if self._guidance is not None:
-            prompted, free = scores.chunk(2)
-            scores = free + self._guidance * (prompted - free)
+            prompted, unprompted = scores.chunk(2)
+            scores = unprompted + self._guidance * (prompted - unprompted)
         if not self._temperature:
             return scores
         scores = scores / self._temperature
         for warp in self._warpers:
             scores = warp(input_ids, scores)
-        return scores + self._drawn(scores)
+        return scores + self._next_noise(scores)
 
-    def _drawn(self, scores):
-        at = self._step % AHEAD
-        if at == 0:
-            made = [
-                torch.empty(AHEAD, scores.shape[-1], device=scores.device).exponential_(generator=one)
-                for one in self._streams.values()
+    def _next_noise(self, scores):
+        """Return Gumbel noise for one step."""
+        index = self._step % NOISE_STEPS
+        if index == 0:
+            shape = (NOISE_STEPS, scores.shape[-1])
+            exponentials = [
+                torch.empty(shape, device=scores.device).exponential_(generator=generator)
+                for generator in self._generators.values()
             ]
-            self._noise = -torch.stack(made).clamp_min(torch.finfo(torch.float32).tiny).log()
+            self._noise = -torch.stack(exponentials).clamp_min(torch.finfo(torch.float32).tiny).log()
         self._step += 1
-        return self._noise[self._rows, at]
+        return self._noise[self._rows, index]
 
 
 class RepetitionPenalty(LogitsProcessor):
-    """Makes what a row has said already less likely. A library's own would count the padding of short rows as said."""
+    """Makes tokens that a row contains already less likely. The library's own would count the padding of short rows."""
 
     def __init__(self, penalty, mask):
+        """`mask` is the attention mask of the prompts."""
         self._penalty = penalty
         self._mask = mask
 
     def __call__(self, input_ids, scores):
-        said = torch.where(self._mask.bool(), input_ids[:, : self._mask.shape[1]], input_ids[:, -1:])
-        said = torch.cat([said, input_ids[:, self._mask.shape[1] :]], dim=1)
-        found = scores.gather(1, said)
-        found = torch.where(found < 0, found * self._penalty, found / self._penalty)
-        return scores.scatter(1, said, found)
+        prompt_length = self._mask.shape[1]
+        # padding is replaced by the row's last token, which is counted anyway
+        prompt = torch.where(self._mask.bool(), input_ids[:, :prompt_length], input_ids[:, -1:])
+        tokens = torch.cat([prompt, input_ids[:, prompt_length:]], dim=1)
+        penalized = scores.gather(1, tokens)
+        penalized = torch.where(penalized < 0, penalized * self._penalty, penalized / self._penalty)
+        return scores.scatter(1, tokens, penalized)

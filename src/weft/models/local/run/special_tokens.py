@@ -1,12 +1,13 @@
-"""Texts in which nothing is taken for a token that only templates may write: a dataset's words must not end a turn, nor
-show a picture."""
+"""Escaping of special tokens in texts: a dataset's text must not end a turn, nor insert an image."""
 
-APART = "\u200b"
+SEPARATOR = "\u200b"
 
 
 class SpecialTokenEscaper:
+    """Splits special tokens in a text, so that tokenizers read them as ordinary text."""
+
     def __init__(self, tokenizers, more=()):
-        """`more` are marks that no tokenizer knows as its own."""
+        """`more` are marks that the tokenizers do not know as special tokens."""
         marks = set(more)
         for tokenizer in tokenizers:
             marks |= {*tokenizer.all_special_tokens, *tokenizer.get_added_vocab()}
@@ -15,5 +16,5 @@ class SpecialTokenEscaper:
     def __call__(self, text):
         for mark in self._marks:
             if mark in text:
-                text = text.replace(mark, mark[0] + APART + mark[1:])
+                text = text.replace(mark, mark[0] + SEPARATOR + mark[1:])
         return text

@@ -1,4 +1,4 @@
-"""Models that answer dialogues in words: language models, and those that see pictures among the words."""
+"""Models that answer dialogues with text: language models, and models that see images among the text."""
 
 import copy
 import datetime
@@ -18,12 +18,22 @@ from weft.models.local.run.special_tokens import SpecialTokenEscaper
 from weft.store.images import flatten
 from weft.types import Image, Text, Usage
 
-OPEN = "<think>"
-TOP_K = 50  # what the library takes where a model that samples does not say
+THINK_TAG = "<think>"
+DEFAULT_TOP_K = 50  # the library's default for a model that samples
+SAMPLING_FIELDS = (  # of a generation config; a RowSampler does this row by row
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "typical_p",
+    "repetition_penalty",
+    "max_length",
+    "guidance_scale",
+)
 
 
 class FixedDate(datetime.datetime):
-    """Templates that tell the date tell this one: tomorrow's answer is today's."""
+    """The date for chat templates that state it: tomorrow's prompt must be today's."""
 
     @classmethod
     def now(cls, tz=None):
@@ -31,56 +41,63 @@ class FixedDate(datetime.datetime):
 
 
 class TextEngine:
-    """A model with its processor, loaded."""
+    """A loaded model with its processor. It runs batches of calls."""
 
     def __init__(self, weights, blobs, kind, *, tell, device, dtype, trusted, settings):
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()
         folder = weights.ensure_local(tell)
-        size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-        tell(f"loading weights, {size / 1e9:.1f} GB" if size > 1e8 else "loading weights")
-        self.blobs, self.device, self.settings = blobs, torch.device(device), settings
-        made_by = getattr(transformers, kind, None)
+        report_size(folder.glob("*.safetensors"), tell)
+        self.blobs = blobs
+        self.device = torch.device(device)
+        self.settings = settings
         self.sees = "ForCausalLM" not in kind
-        named = {"trust_remote_code": trusted, "local_files_only": True}
-        self.processor = (load_processor if self.sees else transformers.AutoTokenizer.from_pretrained)(folder, **named)
-        if made_by is None:
-            if self.sees:
-                made_by = transformers.AutoModelForImageTextToText
-            else:
-                made_by = transformers.AutoModelForCausalLM
-        else:
-            named.pop("trust_remote_code")
-        if "attention" in settings:
-            named["attn_implementation"] = settings["attention"]
-        model, found = made_by.from_pretrained(
-            folder, dtype=DTYPES[dtype], use_safetensors=True, output_loading_info=True, **named
-        )
-        check_all_loaded(weights.name, found)
-        self.model = model.to(self.device).eval()
-        if self.sees:
-            self.tokenizer = self.processor.tokenizer
-        else:
-            self.tokenizer = self.processor
+        self.processor = self._load_processor(folder, trusted)
+        self.model = self._load_model(weights, folder, kind, dtype, trusted)
+        self.tokenizer = self.processor.tokenizer if self.sees else self.processor
         self.tokenizer.padding_side = "left"
         if self.tokenizer.pad_token is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
-        self._written = getattr(self.processor, "chat_template", None) or getattr(self.tokenizer, "chat_template", None)
-        if not self._written:
+        self._chat_template = self._find_chat_template(weights)
+        self.escape = SpecialTokenEscaper([self.tokenizer])
+
+    def _load_processor(self, folder, trusted):
+        load = load_processor if self.sees else transformers.AutoTokenizer.from_pretrained
+        return load(folder, trust_remote_code=trusted, local_files_only=True)
+
+    def _load_model(self, weights, folder, kind, dtype, trusted):
+        arguments = {"local_files_only": True}
+        model_class = getattr(transformers, kind, None)
+        if model_class is None:
+            arguments["trust_remote_code"] = trusted
+            model_class = transformers.AutoModelForCausalLM
+            if self.sees:
+                model_class = transformers.AutoModelForImageTextToText
+        if "attention" in self.settings:
+            arguments["attn_implementation"] = self.settings["attention"]
+        model, loading_info = model_class.from_pretrained(
+            folder, dtype=DTYPES[dtype], use_safetensors=True, output_loading_info=True, **arguments
+        )
+        check_all_loaded(weights.name, loading_info)
+        return model.to(self.device).eval()
+
+    def _find_chat_template(self, weights):
+        template = getattr(self.processor, "chat_template", None) or getattr(self.tokenizer, "chat_template", None)
+        if not template:
             raise UserError(
                 f"{weights.name} has no chat template: it completes texts, and was not trained to answer a dialogue"
             )
-        if "strftime_now" in str(self._written):  # a function of the library's, that looks at its clock
+        if "strftime_now" in str(template):  # the library's function for the current date
             importlib.import_module("transformers.utils.chat_template_utils").datetime = FixedDate
-        self.plain = SpecialTokenEscaper([self.tokenizer])
+        return template
 
-    # what a gatherer wants
+    # what a batch queue calls
 
     def run_batch(self, batch):
         with torch.inference_mode(), device_context(self.device):
-            if batch[0].wanted == "text":
-                return self.speak(batch)
-            return self.draw(batch)
+            if batch[0].modality == "text":
+                return self.generate_text(batch)
+            return self.generate_images(batch)
 
     def is_out_of_memory(self, error):
         return is_out_of_memory(error)
@@ -88,129 +105,145 @@ class TextEngine:
     def free_memory(self):
         free_memory()
 
-    # words
+    # text
 
-    def draw(self, batch):
-        raise UserError("it makes words, and no pictures")
+    def generate_images(self, batch):
+        raise UserError("it makes text, and no images")
 
-    def speak(self, batch):
-        texts = [self.template(one) for one in batch]
-        inputs = self._inputs(batch, texts)
+    def generate_text(self, batch):
+        prompts = [self.format_prompt(call) for call in batch]
+        inputs = self._prepare_inputs(batch, prompts)
         config, processors = self._sampling(batch, inputs["attention_mask"])
-        made = GenerationMixin.generate(  # a class of its own may leave the processors out
+        rows = GenerationMixin.generate(  # not the class's own, which may ignore the processors
             self.model,
             **inputs,
             generation_config=config,
             logits_processor=LogitsProcessorList(processors),
             guidance_scale=None,
         )
-        before = inputs["input_ids"].shape[1]
-        told = inputs["attention_mask"].sum(1).tolist()
-        return [self._read(*one, before, config) for one in zip(texts, told, made, strict=True)]
+        prompt_length = inputs["input_ids"].shape[1]
+        prompt_tokens = inputs["attention_mask"].sum(1).tolist()
+        outputs = []
+        for prompt, count, row in zip(prompts, prompt_tokens, rows, strict=True):
+            outputs.append(self._read_output(prompt, int(count), row[prompt_length:].tolist(), config))
+        return outputs
 
     def _sampling(self, batch, mask):
-        """How it is sampled: as its authors say, unless the user does. What the library would do over a whole batch is
-        done row by row."""
-        usual = self.model.generation_config
-        given = self.settings
-        temperature = given.get("temperature", (usual.temperature or 1.0) if usual.do_sample else 0.0)
-        config = copy.deepcopy(usual)
+        """Return a generation config and processors: the model's own settings, unless the user gives others."""
+        defaults = self.model.generation_config
+        settings = self.settings
+        default_temperature = 0.0
+        if defaults.do_sample:
+            default_temperature = defaults.temperature or 1.0
+        config = copy.deepcopy(defaults)
         config.do_sample = False
-        config.max_new_tokens = given["max_tokens"]
+        config.max_new_tokens = settings["max_tokens"]
         config.num_beams = 1
-        for name in (
-            "temperature",
-            "top_p",
-            "top_k",
-            "min_p",
-            "typical_p",
-            "repetition_penalty",
-            "max_length",
-            "guidance_scale",
-        ):
+        for name in SAMPLING_FIELDS:
             setattr(config, name, None)
-        if not (config.pad_token_id is not None):
+        if config.pad_token_id is None:
             config.pad_token_id = self.tokenizer.pad_token_id
         if config.eos_token_id is None:
             config.eos_token_id = self.tokenizer.eos_token_id
-        draws = RowSampler(
-            [one.seed for one in batch],
-            temperature=temperature,
-            top_k=given.get("top_k", usual.top_k if usual.top_k is not None else TOP_K),
-            top_p=given.get("top_p", usual.top_p),
-            min_p=usual.min_p,
-            typical_p=usual.typical_p,
+        default_top_k = DEFAULT_TOP_K if defaults.top_k is None else defaults.top_k
+        sampler = RowSampler(
+            [call.seed for call in batch],
+            temperature=settings.get("temperature", default_temperature),
+            top_k=settings.get("top_k", default_top_k),
+            top_p=settings.get("top_p", defaults.top_p),
+            min_p=defaults.min_p,
+            typical_p=defaults.typical_p,
             device=self.device,
         )
-        penalty = usual.repetition_penalty or 1.0
-        return config, [*([RepetitionPenalty(penalty, mask)] if penalty != 1.0 else []), draws]
+        penalty = defaults.repetition_penalty or 1.0
+        if penalty != 1.0:
+            return config, [RepetitionPenalty(penalty, mask), sampler]
+        return config, [sampler]
 
-    def _inputs(self, batch, texts):
-        named = {
+    def _prepare_inputs(self, batch, prompts):
+        arguments = self.tokenizer_arguments(prompts)
+        if not self.sees:
+            return self.tokenizer(prompts, return_token_type_ids=False, **arguments).to(self.device)
+        images = [self._load_images(call) for call in batch]
+        if not any(images):
+            images = None
+        return self.processor(text=prompts, images=images, **arguments).to(self.device, self.model.dtype)
+
+    def tokenizer_arguments(self, prompts):
+        """Return arguments for a batch. Begin tokens are not added if the chat template has added them."""
+        begin_token = self.tokenizer.bos_token
+        has_begin_token = bool(begin_token) and prompts[0].startswith(begin_token)
+        return {
             "padding": True,
             "padding_side": "left",
             "return_tensors": "pt",
-            "add_special_tokens": self.begins(texts),
+            "add_special_tokens": self.sees and not has_begin_token,
         }
-        if not self.sees:
-            return self.tokenizer(texts, return_token_type_ids=False, **named).to(self.device)
-        shown = [self.pictures(one) for one in batch]
-        return self.processor(text=texts, images=shown if any(shown) else None, **named).to(
-            self.device, self.model.dtype
-        )
 
-    def begins(self, texts):
-        """Whether the tokenizer is to add what every text begins with: not where the template has done so."""
-        first = self.tokenizer.bos_token
-        return self.sees and not (first and texts[0].startswith(first))
-
-    def template(self, asked):
-        """A dialogue in the words that the model was trained with."""
+    def format_prompt(self, call):
+        """Return the dialogue in the form of the model's chat template."""
         dialogue = []
-        for message in asked.messages:
-            parts = [
-                {"type": "image"} if isinstance(part, Image) else {"type": "text", "text": self.plain(part.text)}
-                for part in message.parts
-                if isinstance(part, (Image, Text))
-            ]
-            if self.sees:
-                content = parts
-            else:
+        for message in call.messages:
+            parts = []
+            for part in message.parts:
+                if isinstance(part, Image):
+                    parts.append({"type": "image"})
+                elif isinstance(part, Text):
+                    parts.append({"type": "text", "text": self.escape(part.text)})
+            content = parts
+            if not self.sees:
                 content = "\n".join(part.get("text", "[picture not shown]") for part in parts)
             dialogue.append({"role": message.role, "content": content})
-        more = {"enable_thinking": self.settings["thinking"]} if "thinking" in self.settings else {}
-        named = {"chat_template": self._written} if isinstance(self._written, str) else {}
-        return self.processor.apply_chat_template(dialogue, add_generation_prompt=True, tokenize=False, **named, **more)
+        arguments = {}
+        if "thinking" in self.settings:
+            arguments["enable_thinking"] = self.settings["thinking"]
+        if isinstance(self._chat_template, str):
+            arguments["chat_template"] = self._chat_template
+        return self.processor.apply_chat_template(dialogue, add_generation_prompt=True, tokenize=False, **arguments)
 
-    def pictures(self, asked):
-        def opened(image):
-            with self.blobs.opened(image) as picture:
-                return flatten(picture)
+    def _load_images(self, call):
+        def load(image):
+            with self.blobs.decode_within_memory(image) as opened:
+                return flatten(opened)
 
-        if len(asked.images) < 2:
-            return [opened(image) for image in asked.images]
+        if len(call.images) < 2:
+            return [load(image) for image in call.images]
         with ThreadPoolExecutor(4) as pool:
-            return list(pool.map(opened, asked.images))
+            return list(pool.map(load, call.images))
 
-    def _read(self, text, told, row, before, config):
-        if isinstance(config.eos_token_id, list):
-            ends = config.eos_token_id
-        else:
-            ends = [config.eos_token_id]
-        said = row[before:].tolist()
-        stop = next((at for at, token in enumerate(said) if token in ends), None)
-        words = self.tokenizer.decode(said if stop is None else said[:stop], skip_special_tokens=True).strip()
-        # the template began to think for it
-        if text.rstrip().endswith(OPEN):
-            words = OPEN + words
-        return LocalOutput((words,), Usage(int(told), len(said) if stop is None else stop + 1), truncated=stop is None)
+    def _read_output(self, prompt, prompt_tokens, tokens, config):
+        """Return the text up to the first end token; without one it was truncated."""
+        end_tokens = config.eos_token_id
+        if not isinstance(end_tokens, list):
+            end_tokens = [end_tokens]
+        end = next((index for index, token in enumerate(tokens) if token in end_tokens), None)
+        truncated = end is None
+        used = len(tokens) if truncated else end + 1
+        text = self.tokenizer.decode(tokens[:end], skip_special_tokens=True).strip()
+        if prompt.rstrip().endswith(THINK_TAG):  # the template opened the thinking
+            text = THINK_TAG + text
+        return LocalOutput((text,), Usage(prompt_tokens, used), truncated=truncated)
 
 
-def check_all_loaded(name, found):
-    """Raises UserError where weights are not those of the class: the library would fill in chance, and say nothing."""
-    missing = sorted({*found.get("missing_keys", ()), *(str(one[0]) for one in found.get("mismatched_keys", ()))})
-    if missing:
-        some = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-        raise UserError(
-            f"{name} does not have all weights of its class: {some} are missing, or of another shape (saved by another name?)"
-        )
+def report_size(files, tell):
+    """Report how much is loaded, if that takes a while."""
+    size = sum(path.stat().st_size for path in files)
+    if size > 1e8:
+        tell(f"loading weights, {size / 1e9:.1f} GB")
+    else:
+        tell("loading weights")
+
+
+def check_all_loaded(name, loading_info):
+    """Raise UserError if weights of the class are missing: the library would silently fill in random numbers."""
+    mismatched = {str(entry[0]) for entry in loading_info.get("mismatched_keys", ())}
+    missing = sorted({*loading_info.get("missing_keys", ()), *mismatched})
+    if not missing:
+        return
+    names = ", ".join(missing[:3])
+    if len(missing) > 3:
+        names += f" and {len(missing) - 3} more"
+    raise UserError(
+        f"{name} does not have all weights of its class: {names} are missing, or of another shape "
+        "(saved by another name?)"
+    )
