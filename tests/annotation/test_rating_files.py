@@ -360,7 +360,7 @@ def test_the_command_tells_how_far_everybody_is_and_whom_to_doubt(
     run = source.run.id
     assert "has no annotation study yet" in weft(copied, "rate", run, "--status").stdout
     nothing = weft(copied, "rate", run, "--export", str(tmp_path / "r.csv"))
-    assert nothing.returncode == 2 and "nobody has rated" in nothing.stderr and not (tmp_path / "r.csv").exists()
+    assert nothing.returncode == 2 and "nobody has annotated" in nothing.stderr and not (tmp_path / "r.csv").exists()
     study = rate(copied, source, done=0)
     ratings, blobs = Annotations(copied / "journal.sqlite"), Blobs(copied / "blobs")
     items = items_of(source, study, blobs)
