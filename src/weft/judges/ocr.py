@@ -94,10 +94,7 @@ def read_lines(image: Image, blobs: Blobs) -> list[OcrLine]:
 
 def find_quotations(text: str) -> list[str]:
     """Return all texts in quotation marks, of any kind."""
-    quotations: list[str] = []
-    for match in QUOTATION.finditer(text):
-        quotations += [group.strip() for group in match.groups() if group is not None]
-    return quotations
+    return [match[match.lastindex or 0].strip() for match in QUOTATION.finditer(text)]
 
 
 def remove_quotations(text: str) -> str:
@@ -143,9 +140,13 @@ def contains_phrase(phrase: str, lines: Sequence[str]) -> bool:
     if any(ord(letter) >= FIRST_UNSPACED for letter in letters):
         return _contains_unspaced(letters, lines)
     words = _tokens("\n".join(lines))
-    if _has_digit(letters):
-        return any(words[start : start + len(tokens)] == tokens for start in range(len(words)))
-    return any(_starts_with_letters(words[start:], letters) for start in range(len(words)))
+    has_digit = _has_digit(letters)
+    for start in range(len(words)):
+        if has_digit and words[start : start + len(tokens)] == tokens:
+            return True
+        if not has_digit and _starts_with_letters(words[start:], letters):
+            return True
+    return False
 
 
 def _contains_unspaced(letters: str, lines: Sequence[str]) -> bool:
@@ -196,9 +197,13 @@ class Ocr(UncachedEndpoint):
         if not any(phrases):
             raise CallError("none of the key points is plain words, and ocr can decide no others", NO_RETRY)
         lines = await self._read_texts(images[-1])
-        answer = _fill_defaults(question.schema)
-        answer["points"] = [_judge_point(number, each, lines) for number, each in enumerate(phrases, start=1)]
-        answer[UNDECIDED] = [number for number, each in enumerate(phrases, start=1) if not each]
+        judged: list[dict[str, Any]] = []
+        undecided: list[int] = []
+        for number, point_phrases in enumerate(phrases, start=1):
+            judged.append(_judge_point(number, point_phrases, lines))
+            if not point_phrases:
+                undecided.append(number)
+        answer = {**_fill_defaults(question.schema), "points": judged, UNDECIDED: undecided}
         text = msgspec.json.encode(answer).decode()
         return EndpointReply((Text(text),), "answered", raw=text, served_model=self.name)
 
@@ -303,9 +308,8 @@ def _run_ocr(build_engines: Any, decoded: Any) -> list[OcrLine]:
 
 
 def _bounding_box(corners: Any) -> tuple[int, int, int, int]:
-    xs = [float(x) for x, _ in corners]
-    ys = [float(y) for _, y in corners]
-    return round(min(xs)), round(min(ys)), round(max(xs)), round(max(ys))
+    xs, ys = zip(*corners, strict=True)
+    return round(float(min(xs))), round(float(min(ys))), round(float(max(xs))), round(float(max(ys)))
 
 
 def _is_confident(line: OcrLine) -> bool:

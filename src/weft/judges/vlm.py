@@ -258,12 +258,14 @@ async def prepare_messages(
 
 def _start_conversions(messages: tuple[Message, ...], question: Question, blobs: Blobs, jpegs: JpegCache) -> None:
     """Start converting all images that are not in the cache, so that they are converted side by side."""
-    images: list[Image] = []
+    index = 0
     for message in messages:
-        images += [part for part in message.parts if isinstance(part, Image)]
-    for index, image in enumerate(images):
-        if index not in question.unconverted_images and image.digest not in jpegs:
-            jpegs[image.digest] = asyncio.ensure_future(asyncio.to_thread(store_as_jpeg, image, blobs))
+        for part in message.parts:
+            if not isinstance(part, Image):
+                continue
+            if index not in question.unconverted_images and part.digest not in jpegs:
+                jpegs[part.digest] = asyncio.ensure_future(asyncio.to_thread(store_as_jpeg, part, blobs))
+            index += 1
 
 
 def build_request(question: Question, draw: int = 0) -> Request:

@@ -241,12 +241,13 @@ def _rate_group(battles: Sequence[Battle], draws: int, seed: int) -> dict[str, C
 
     names = list_models(battles)
     items = list(dict.fromkeys(battle.item for battle in battles))
-    row_of = {name: row for row, name in enumerate(names)}
-    index_of = {item: index for index, item in enumerate(items)}
-    first = np.array([row_of[battle.first] for battle in battles])
-    second = np.array([row_of[battle.second] for battle in battles])
-    won = np.array([HALF_TIES[battle.winner] for battle in battles])
-    item = np.array([index_of[battle.item] for battle in battles])
+    row_of = dict(zip(names, range(len(names)), strict=True))
+    index_of = dict(zip(items, range(len(items)), strict=True))
+    columns: list[tuple[int, int, float, int]] = []
+    for battle in battles:
+        win = HALF_TIES[battle.winner]
+        columns.append((row_of[battle.first], row_of[battle.second], win, index_of[battle.item]))
+    first, second, won, item = map(np.array, zip(*columns, strict=True))
 
     def fit(weights: Any, start: Any) -> Any:
         wins = np.zeros((len(names), len(names)))

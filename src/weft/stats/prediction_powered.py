@@ -75,12 +75,20 @@ def estimate_powered_sum(parts: Sequence[WeightedMean], *, weight: float | None 
     sums = [_PartSums(part, names) for part in parts if _has_items(part)]
     if any(part.judged and not part.rated for part in sums) or not any(part.rated for part in sums):
         return None
-    rated: Any = sum(part.rated_counts for part in sums)
-    sizes: Any = sum(part.counts + part.exact_counts for part in sums)
-    base_influence: Any = sum(part.weight * part.influence(0.0) for part in sums)
-    judge_influence: Any = sum(part.weight * part.influence(1.0) for part in sums) - base_influence
-    plain_influence: Any = sum(part.weight * part.plain_influence() for part in sums)
-    plain_value = float(sum(part.weight * part.plain_mean for part in sums))
+    rated: Any = 0
+    sizes: Any = 0
+    base_influence: Any = 0
+    full_influence: Any = 0
+    plain_influence: Any = 0
+    plain_value = 0.0
+    for part in sums:
+        rated = rated + part.rated_counts
+        sizes = sizes + (part.counts + part.exact_counts)
+        base_influence = base_influence + part.weight * part.influence(0.0)
+        full_influence = full_influence + part.weight * part.influence(1.0)
+        plain_influence = plain_influence + part.weight * part.plain_influence()
+        plain_value += part.weight * part.plain_mean
+    judge_influence = full_influence - base_influence
     tuned = weight is None
     if weight is None:
         weight = _choose_lambda(base_influence, judge_influence, plain_influence)

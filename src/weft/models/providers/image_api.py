@@ -100,8 +100,8 @@ class ImageApi(HttpEndpoint):
 def _encode_without_image(answer: dict[str, Any], entry: dict[str, Any]) -> str:
     """Return the raw reply as it is journalled: with its first entry alone, and without base64."""
     if entry:
-        kept = {name: value for name, value in entry.items() if name != "b64_json"}
-        answer = {**answer, "data": [kept]}
+        without_data = {name: value for name, value in entry.items() if name != "b64_json"}
+        answer = {**answer, "data": [without_data]}
     return msgspec.json.encode(answer).decode()
 
 
