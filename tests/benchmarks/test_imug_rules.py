@@ -157,9 +157,7 @@ def test_what_depends_on_a_reply_that_we_lost_is_unscored(tmp_path: Path):
     first, question, beside = lost.verdicts
     assert [v.value for v in lost.verdicts] == [None] * 3 and "the cable was cut" in first.reason
     assert "its right answer depends on turn 1, which has no reply through no fault of the model" in question.reason
-    assert (
-        "it is judged against the image of turn 1, which has no reply through no fault of the model" in beside.reason
-    )
+    assert "it is judged against the image of turn 1, which has no reply through no fault of the model" in beside.reason
     assert read_choice_facts(question).dynamic and read_points_facts(beside).points == (0,)
 
 

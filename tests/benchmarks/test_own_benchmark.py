@@ -160,7 +160,7 @@ class Wrong(Weave):
         ('(*dialogue, Message("user", turn.prompt))', "an int at position 0; expected Message"),
         ('(*dialogue.values(), Message("user", turn.prompt))', "a Reply at position 0; expected Message"),
         ('Message("user", turn.prompt)', "a Message; expected a tuple of Message"),
-        ('(message for message in ())', "a generator; expected a tuple of Message"),
+        ("(message for message in ())", "a generator; expected a tuple of Message"),
     ],
 )
 @pytest.mark.parametrize("extra", [[], ["--dry-run"]])
@@ -170,7 +170,9 @@ def test_messages_of_a_wrong_type_end_the_command_with_one_line(
     (tmp_path / "wrong.py").write_text(WRONG_MESSAGES.format(returned=returned))
     write_weave(tmp_path / "data", toy_records())
     command = "run wrong.py:Wrong --data data --model copy --judge constant/5 --home home".split()
-    done = subprocess.run([sys.executable, "-m", "weft", *command, *extra], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "weft", *command, *extra], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 2 and done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith(f"weft: benchmark wrong: build_messages returned {problem}. `dialogue` maps")
