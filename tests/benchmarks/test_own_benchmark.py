@@ -169,7 +169,7 @@ def test_messages_of_a_wrong_type_end_the_command_with_one_line(
 ):
     (tmp_path / "wrong.py").write_text(WRONG_MESSAGES.format(returned=returned))
     write_weave(tmp_path / "data", toy_records())
-    command = "run wrong.py:Wrong --data data --model copy --judge constant/5 --home home".split()
+    command = ["run", "wrong.py:Wrong", "--data", "data", "--model", "copy", "--judge", "constant/5", "--home", "home"]
     done = subprocess.run(
         [sys.executable, "-m", "weft", *command, *extra], cwd=tmp_path, capture_output=True, text=True
     )
