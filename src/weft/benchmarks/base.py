@@ -207,13 +207,13 @@ class Benchmark:
         """
         return None
 
-    def to_scores(self, question: Question, reply: dict[str, Any], /) -> Sequence[Score]:
-        """Turn a judge's reply that fits the question's schema into a score for each metric.
+    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
+        """Turn a judge's reply `found`, which fits the question's schema, into a score for each metric.
 
         By default `read_scores`: `{score, reasoning}`, or `{metric: {score, reasoning}}`, as the schema asks. It may
         raise `UnusableReply` for what a schema cannot express.
         """
-        return read_scores(question, reply)
+        return read_scores(question, found)
 
     # Aggregating
 

@@ -1,5 +1,7 @@
-"""What can be chosen for IMUG-Bench. The protocol has one history, the dialogue with the model's own replies; `none`
-shows what it is worth."""
+"""What a user may choose for IMUG-Bench.
+
+Its protocol has one history, the dialogue with the model's own replies; `none` measures what that history is worth.
+"""
 
 from typing import Annotated, Literal
 
@@ -7,6 +9,8 @@ from msgspec import Meta, Struct
 
 
 class ImugOptions(Struct, frozen=True):
+    """The options of IMUG-Bench."""
+
     history: Annotated[
         Literal["dialogue", "none"], Meta(description="The whole dialogue in its own order, or none of it.")
     ] = "dialogue"
@@ -14,6 +18,7 @@ class ImugOptions(Struct, frozen=True):
     official: Annotated[
         bool,
         Meta(
-            description="Build inputs as the released client does, defects included; what is missing is judged, for the official row."
+            description="Build inputs as the released client does, defects included; what is missing is judged, for "
+            "the official row."
         ),
     ] = False

@@ -226,10 +226,10 @@ class Imug(Benchmark):
         if answered.options.official and answered.is_precomputed:  # the scripts ask with whatever replies there are
             yield replace(rubric.build_key_question(answered), variant=OFFICIAL_VARIANT)
 
-    def to_scores(self, question: Question, reply: dict[str, Any]) -> Sequence[Score]:
+    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
         if "choice" in question.metrics:
-            return [rubric.score_choice(question, reply)]
-        return [rubric.score_points(question, reply)]
+            return [rubric.score_choice(question, found)]
+        return [rubric.score_points(question, found)]
 
 
 def _history_output(turn: Turn, reply: Reply | None) -> tuple[Text | Image, ...]:
