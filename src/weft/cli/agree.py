@@ -40,8 +40,8 @@ def agree(
 
     Correlations, mean absolute error and bias by metric and group, with 95% intervals by dialogue; Krippendorff's alpha
     among annotators; the paper's own table where it has one. Only verdicts of a judge are compared: those of rules are
-    counted separately. A file of annotations has the columns sample, turn, metric, rater and value (a share from 0 to
-    1) or score (on the question's scale); turns count from 1.
+    counted separately. A file of annotations has the columns sample, turn, metric, annotator and value (a share from
+    0 to 1) or score (on the question's scale); turns count from 1.
 
     Examples:
 

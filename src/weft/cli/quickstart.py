@@ -38,8 +38,11 @@ def run_quickstart(home: Path) -> None:
     page = api.write_report([tiny, oracle, copy], REPORTS / "tabletop", home=home)
     out = Screen(soft_wrap=True, highlight=False)
     out.print(_describe(tiny))
+    glossary = dict(tiny.benchmark.presentation.glossary)
     for table in itertools.islice(build_tables(name_runs(runs)), TABLES):
-        print_table(out, table, glossary=tiny.benchmark.presentation.glossary)
+        print_table(out, table, glossary=glossary)
+        for column in table.columns:
+            glossary.pop(column, None)  # it is explained once
     unscored = sum(verdict.value is None for run in runs for verdict in run.verdicts)
     if unscored:
         raise SystemExit(f"weft: {unscored} verdicts are not scored; the report says why")

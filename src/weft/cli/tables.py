@@ -46,9 +46,8 @@ def print_table(
     if hidden:
         names = ", ".join(hidden)
         _print_text(console, f"{len(hidden)} more columns need a wider terminal, or `weft report --format md`: {names}")
-    legend = _build_legend(columns, glossary or {})
-    if legend:
-        _print_text(console, legend)
+    for line in _build_legend(columns, glossary or {}):
+        _print_text(console, line)
     if table.note and _lacks_official_number(table):
         _print_text(console, table.note)
 
@@ -144,13 +143,15 @@ def _print_text(console: Console, text: str) -> None:
     console.print(Text(format_for_terminal(text)))
 
 
-def _build_legend(columns: Sequence[str], glossary: Mapping[str, str]) -> str:
-    """Spell out the names in `columns`. An entry also explains columns that end in it: `RV` explains `Science RV`."""
+def _build_legend(columns: Sequence[str], glossary: Mapping[str, str]) -> list[str]:
+    """Return a line for each name in `columns` that the glossary spells out.
+
+    An entry also explains columns that end in it: `RV` explains `Science RV`."""
     entries: list[str] = []
     for name, meaning in glossary.items():
         if any(column == name or column.endswith(f" {name}") for column in columns):
             entries.append(f"{name}: {meaning}")
-    return "; ".join(entries)
+    return entries
 
 
 def _lacks_official_number(table: Table) -> bool:
