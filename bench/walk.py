@@ -27,7 +27,8 @@ from toy import write_weave
 PACKAGE = str(Path(weft.__file__).parent) + "/"
 INNER = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>", "<module>")
 # the first function of a turn (and its former name), and the first of a report
-BEGINS, ENDS = ("build_messages", "see"), "Run.stored"
+BEGINS = ("build_messages", "see")  # the first function of a turn, and its former name
+ENDS = ("Run.from_home", "Run.stored")  # the first function of a report, and its former name
 
 
 class Step(NamedTuple):
@@ -110,7 +111,7 @@ def counted(steps: list[Step]) -> Walk:
 def walks(steps: list[Step]) -> dict[str, Walk]:
     """Opening, one turn, the report, and all of it."""
     begins = next(at for at, step in enumerate(steps) if step.name.rpartition(".")[2] in BEGINS)
-    ends = next(at for at, step in enumerate(steps) if step.name == ENDS)
+    ends = next(at for at, step in enumerate(steps) if step.name in ENDS)
     parts = {
         "opening a run": steps[:begins],
         "one turn": steps[begins:ends],

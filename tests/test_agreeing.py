@@ -482,8 +482,8 @@ def test_planviz_takes_five_of_six_errors_of_the_means():
 
 def test_commands_without_ratings_end_in_one_line(run: weft.Run, home: Path):
     for words, told in {
-        ("agree", run.id): f"`weft rate {run.id}` asks people",
-        ("report", run.id, "--correct", "--format", "md"): "`weft judge check` makes a card",
+        ("agree", run.id): f"`weft rate {run.id}` collects annotations",
+        ("report", run.id, "--correct", "--format", "md"): "`weft judge check`",
     }.items():
         done = subprocess.run([WEFT, *words], cwd=home, capture_output=True, text=True, timeout=HANGS)
         assert done.returncode == 2 and told in done.stderr and done.stderr.count("\n") == 1, words

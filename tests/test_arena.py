@@ -323,7 +323,7 @@ def test_runs_that_cannot_meet(tmp_path: Path, serve: Serve, toy: Path):
     other = written(tmp_path / "other", [prompt("q", "picture")])
     strange = evaluate(provider, other, tmp_path / "home")
     weave = weft.evaluate("weave", data=toy, model="copy", judge="constant/max", home=tmp_path / "home")
-    for second, why in ((runs[0], "given twice"), (strange, "different datasets"), (weave, "no item in common")):
+    for second, why in ((runs[0], "named twice"), (strange, "different datasets"), (weave, "no item in common")):
         with pytest.raises(UserError, match=why):
             fight(tmp_path, provider, [runs[0], second])
     with pytest.raises(UserError, match="at least two runs"):
@@ -425,7 +425,7 @@ def test_commands(tmp_path: Path, serve: Serve):
     page = (tmp_path / "report" / "d" / "0.html").read_text()
     assert "A: <bdi>" not in page and page.count('class="column"') == 2 and "order AB" in page and "because" in page
     assert "Win rates" in (tmp_path / "report" / "index.html").read_text()
-    assert weft_("runs", *home).returncode == 0 and "given twice" in weft_("compare", "last", "last", *home).stderr
+    assert weft_("runs", *home).returncode == 0 and "named twice" in weft_("compare", "last", "last", *home).stderr
     assert weft_("arena", "run", *ids, *home).returncode == 2
     wrong = weft_("arena", "table", ids[0], *home)
     assert wrong.returncode == 2 and "is no run of battles" in wrong.stderr

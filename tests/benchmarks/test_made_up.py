@@ -308,7 +308,7 @@ def test_its_data_are_checked_and_the_truth_goes_through_nested_schemas(data: Pa
         and "error: garden.json: record 6: bed: 'weeds' is none of roses, herbs, trees" in done.stdout
     )
     assert "6 of 7 records can be used: 18 turns (6 image, 6 interleaved, 6 text)" in done.stdout
-    assert "ground truth through the whole path: 48 verdicts, all complete" in done.stdout, done.stdout
+    assert "end-to-end check with reference answers: 48 verdicts, all complete" in done.stdout, done.stdout
 
 
 def test_an_option_may_not_be_called_like_one_that_every_run_has():

@@ -165,7 +165,7 @@ RUN = ["run", "weave", "--data", "{toy}", "--model", "copy", "--judge", "constan
         ([*RUN, "--data", "nowhere"], "nowhere: there is no such folder or file"),
         ([*RUN, "--model", "who/knows"], "unknown model 'who/knows'"),
         ([*RUN, "--model", "openai-chat/m@http://127.0.0.1:9/v1"], "cannot reach http://127.0.0.1:9/v1"),
-        ([*RUN, "--official", "--past", "reference"], "official inputs have no true past"),
+        ([*RUN, "--official", "--past", "reference"], "official inputs have no reference history"),
         ([*RUN, "--home", "{toy}/test/test.json"], "is a file"),
         (["data", "make", "tabletop-weave", "--out", "{toy}/test/test.json/x"], "File exists"),
         ([*RUN, "--model", "openai-chat/m@http://[bad"], "not an http(s) address"),

@@ -136,7 +136,7 @@ def test_reports_comparisons_and_the_view_from_the_command_line(weft: Weft, tmp_
     assert len(json.loads(weft("compare", good, bad, "--format", "json").stdout)["rows"]) == 9
     assert "| BAGEL |" in weft("report", "--published", "imug").stdout
     for words, said in (
-        (["compare", good, good], "is given twice"),
+        (["compare", good, good], "is named twice"),
         (["compare", good, "nothing"], "no run is called"),
         (["report", good, good], "a run is named twice"),
         (["report", good, "--single-file", "--format", "md"], "--single-file is for html"),

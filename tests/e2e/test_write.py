@@ -192,7 +192,7 @@ def test_what_is_missing_is_told_and_the_rest_is_written(tmp_path: Path, serve: 
     done = weft(tmp_path, *arguments)
     assert (
         done.returncode == 1
-        and "picture 2 is missing (refused: not that)" in done.stderr
+        and "image 2 is missing (refused: not that)" in done.stderr
         and (tmp_path / "r.html").is_file()
     )
     assert provider.seen[0].pictures and "<title>Roses</title>" in (tmp_path / "r.html").read_text()

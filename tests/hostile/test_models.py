@@ -199,7 +199,7 @@ def test_a_slow_model_that_takes_one_at_a_time_is_never_asked_twice_at_once(
     """It comes back only when the next call waits for it; those after the first have all the time they need."""
     from weft.models.function import FunctionEndpoint
 
-    inside, most, may, real = [0], [0], threading.Event(), FunctionEndpoint._free
+    inside, most, may, real = [0], [0], threading.Event(), FunctionEndpoint._wait_for_free_thread
 
     async def waited(self: FunctionEndpoint) -> None:
         if self._at_work:
@@ -208,7 +208,7 @@ def test_a_slow_model_that_takes_one_at_a_time_is_never_asked_twice_at_once(
         await real(self)
         most[0] = max(most[0], inside[0] + 1)
 
-    monkeypatch.setattr(FunctionEndpoint, "_free", waited)
+    monkeypatch.setattr(FunctionEndpoint, "_wait_for_free_thread", waited)
 
     def slow(messages: Any, want: str) -> str:
         inside[0] += 1

@@ -132,7 +132,7 @@ def test_a_reply_cut_at_the_budgets_own_limit_is_nobodys_answer(priced: Path, tm
     provider = serve(fault=cut)
     run = run_with(provider, tmp_path, 1e6, limit=None, data=write_weave(tmp_path / "few", more_records(1)))
     assert {turn.reply.outcome for turn in run.turns} == {"failed"}
-    assert "cut at 8192 tokens, the limit that --budget sets" in run.turns[0].reply.reason
+    assert "truncated at 8192 tokens, --budget's limit" in run.turns[0].reply.reason
     whole = weft.evaluate(
         "weave",
         data=tmp_path / "few",

@@ -80,7 +80,7 @@ def test_a_damaged_file_is_never_used_and_made_anew(blobs: Blobs, toy: Path, tmp
     judge = f"openai-chat/judge@{provider.url}"
     again = weft.evaluate("weave", judge=judge, **options)
     unscored = [verdict for verdict in again.verdicts if verdict.value is None]
-    assert unscored and all("a picture" in verdict.reason and "store" in verdict.reason for verdict in unscored)
+    assert unscored and all("an image" in verdict.reason and "store" in verdict.reason for verdict in unscored)
     assert any("is damaged in the store" in verdict.reason for verdict in unscored)
     sent = {picture for seen in provider.seen for picture in seen.pictures}  # by the bytes that came
     assert sent and f"sha256:{hashlib.sha256(damaged).hexdigest()}" not in sent, "what was damaged went to nobody"

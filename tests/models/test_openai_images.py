@@ -143,7 +143,7 @@ def test_what_comes_of_replies(blobs: Blobs):
     cases: list[tuple[Any, str, str]] = [
         ({"data": []}, "empty", "it sent no image"),
         ({"data": [{}]}, "empty", ""),
-        ({"data": [{"b64_json": "!!"}]}, "empty", "its image is no base64"),
+        ({"data": [{"b64_json": "!!"}]}, "empty", "its image is not base64"),
         ({"data": [{"b64_json": base64.b64encode(b"no picture").decode()}]}, "empty", "its image"),
         (
             {"data": [{"error": {"code": "OutputImageSensitiveContentDetected", "message": "not shown"}}]},

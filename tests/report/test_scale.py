@@ -86,7 +86,7 @@ def test_the_command_compares_on_the_papers_scale(pairs: dict[str, tuple[weft.Ru
             text=True,
         ).stdout
         assert f"of {full:g};" in said and re.search(rf"headline score\s+{full:.{digits}f} ", said), said
-        worst = re.search(r"where they differ most, by the main number:\n  \S+: (\S+) and (\S+)\n", said)
+        worst = re.search(r"where they differ most, by the headline score:\n  \S+: (\S+) and (\S+)\n", said)
         assert worst is not None and worst[1] == f"{full:.{digits}f}" and len(worst[2].partition(".")[2]) == digits
 
 
