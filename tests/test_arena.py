@@ -323,7 +323,7 @@ def test_runs_that_cannot_meet(tmp_path: Path, serve: Serve, toy: Path):
     other = written(tmp_path / "other", [prompt("q", "picture")])
     strange = evaluate(provider, other, tmp_path / "home")
     weave = weft.evaluate("weave", data=toy, model="copy", judge="constant/max", home=tmp_path / "home")
-    for second, why in ((runs[0], "named twice"), (strange, "different datasets"), (weave, "no item in common")):
+    for second, why in ((runs[0], "given twice"), (strange, "different datasets"), (weave, "no item in common")):
         with pytest.raises(UserError, match=why):
             fight(tmp_path, provider, [runs[0], second])
     with pytest.raises(UserError, match="at least two runs"):

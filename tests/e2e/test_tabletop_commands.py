@@ -142,7 +142,7 @@ def test_reports_comparisons_and_the_view_from_the_command_line(weft: Weft, tmp_
         (["report", good, "--single-file", "--format", "md"], "--single-file is for html"),
         (["report", good, "--published", "imug"], "--published takes no run"),
         (["report", good, "--format", "pdf"], "unknown format 'pdf'"),
-        (["report", good, "--out", "chats"], "no part of a report"),
+        (["report", good, "--out", "chats"], "not part of a report"),
         (["view", "--home", "nowhere"], "there is no journal at"),
     ):
         done = weft(*words)

@@ -202,7 +202,7 @@ def test_a_slow_model_that_takes_one_at_a_time_is_never_asked_twice_at_once(
     inside, most, may, real = [0], [0], threading.Event(), FunctionEndpoint._wait_for_free_thread
 
     async def waited(self: FunctionEndpoint) -> None:
-        if self._at_work:
+        if self._busy_threads:
             self._timeout = HANGS
             asyncio.get_running_loop().call_later(0.1, may.set)
         await real(self)

@@ -118,7 +118,7 @@ def test_text_that_is_no_text_is_a_failed_call_and_not_a_crash(toy: Path, tmp_pa
         return "half a pair \ud800"
 
     made = run(toy, tmp_path / "home", broken, turns="text")
-    assert all(verdict.value is None and "no reply" in verdict.reason for verdict in made.verdicts)
+    assert all(verdict.value is None and "invalid reply" in verdict.reason for verdict in made.verdicts)
 
 
 def test_evaluate_works_inside_a_running_loop(toy: Path, tmp_path: Path):
