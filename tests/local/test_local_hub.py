@@ -24,7 +24,7 @@ blobs = Blobs(Path(sys.argv[1]) / "blobs")
 options = {"max_tokens": "4"} if sys.argv[2].startswith("hf/") else {}
 model = resolve_endpoint(sys.argv[2], blobs, {**options, **dict(one.split("=") for one in sys.argv[3:])})
 told = []
-model._say = lambda text: told.append(text)
+model._set_progress = lambda text: told.append(text)
 sent = asyncio.run(model.send((Message("user", (Text("Hi"),)),), Request("text")))
 print(model.name, model.identity["commit"], sent.outcome in ("answered", "empty"), any("fetching" in one for one in told))
 print(model.missing_setup)
