@@ -162,10 +162,7 @@ def test_who_goes_on_live_is_told_what_is_out_and_leaves_nothing_behind(toy: Pat
     child.kill()
     child.wait()
     done = subprocess.run([*words, "--home", str(home)], capture_output=True, text=True, cwd=tmp_path)
-    assert (
-        "are in open batches: --judge-batch collects them, " in done.stderr
-        and done.returncode == 0
-    )
+    assert "are in open batches: --judge-batch collects them, " in done.stderr and done.returncode == 0
     assert Journal(home / "journal.sqlite", readonly=True).count_tickets(f"{fake.url}/v1") == 0
 
 
