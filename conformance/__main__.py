@@ -15,7 +15,7 @@ the order. Without --data the repository's own sample is used where the clone ha
 OpenING's arithmetic is compared on its own verdicts and on random ones, its messages on items of ours.
 
 Printed: how much was compared, and how much agrees; what differs, with the reason where it is meant to. The last
-figures are in docs/agreement.md. The exit code is 1 if anything differs that is not explained there."""
+figures are in docs/concepts/conformance.md. The exit code is 1 if anything differs that is not explained there."""
 
 import argparse
 import contextlib

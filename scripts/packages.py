@@ -1,7 +1,7 @@
 """The packages of weft and their modules, from their docstrings.
 
 python scripts/packages.py             # every module with the first line of its docstring
-python scripts/packages.py --write     # the table of packages in docs/design.md
+python scripts/packages.py --write     # the table of packages in docs/contribute/architecture.md
 """
 
 import ast
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "weft"
-PAGE = ROOT / "docs" / "design.md"
+PAGE = ROOT / "docs" / "contribute" / "architecture.md"
 BEGIN, END = "<!-- packages: python scripts/packages.py --write -->", "<!-- end of packages -->"
 ORDER = (  # each may import those before it, and itself; tests/test_packages.py holds it
     *(

@@ -1,4 +1,4 @@
-"""Which package may import which. docs/design.md explains the packages."""
+"""Which package may import which. docs/contribute/architecture.md explains the packages."""
 
 import ast
 import re
@@ -112,7 +112,7 @@ def test_the_tabletop_is_a_plug_in():
 
 
 def test_the_table_of_packages_is_what_the_docstrings_say():
-    page = (ROOT / "docs" / "design.md").read_text()
+    page = (ROOT / "docs" / "contribute" / "architecture.md").read_text()
     assert SCRIPT["with_table"](page) == page, "run: python scripts/packages.py --write"
 
 

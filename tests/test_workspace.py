@@ -1,4 +1,4 @@
-"""A program that asks three roles through a workspace: the code of docs/calling.md as it stands, with models of its
+"""A program that asks three roles through a workspace: the code of docs/how-to/call-models.md as it stands, with models of its
 own."""
 
 import asyncio
@@ -16,7 +16,7 @@ from weft.store.schema import JOURNAL
 from weft.types import Message, Request, Text
 from weft.workspace import Limits, Workspace, read_only_journal
 
-PAGE = Path(__file__).parent.parent / "docs" / "calling.md"
+PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "call-models.md"
 SOURCE = Path(__file__).parent.parent / "src" / "weft"
 
 

@@ -17,7 +17,7 @@ from weft.benchmarks.prompts import object_schema
 from weft.benchmarks.weave import Weave
 from weft.types import Question, Score, TurnRef
 
-PAGE = Path(__file__).parents[2] / "docs" / "own-benchmark.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "own-benchmark.md"
 
 
 @pytest.fixture
@@ -34,12 +34,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_commands_of_the_page_work(folder: Path):
-    listed = re.findall(r"^    (weft .*?)(?:  +#.*)?$", PAGE.read_text(), re.MULTILINE)
+    blocks = re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    listed = re.findall(r"^(weft .*?)(?:  +#.*)?$", "".join(blocks), re.MULTILINE)
     assert len(listed) == 4
     for line in listed:
         words = (
-            line.replace("--model M", "--model copy")
-            .replace("--judge J", "--judge constant/4")
+            line.replace("--model MODEL", "--model copy")
+            .replace("--judge JUDGE", "--judge constant/4")
             .replace(" --open", "")
             .split()
         )

@@ -1,4 +1,4 @@
-"""The embedded default as a stranger uses it. Small numbers: the full ones are in docs/tabletop.md."""
+"""The embedded default as a stranger uses it. Small numbers: the full ones are in docs/benchmarks/tabletop.md."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The worked example in docs/own-code.md, as it stands, around a checkout that only pretends."""
+"""The worked example in docs/how-to/authors-code.md, as it stands, around a checkout that only pretends."""
 
 import asyncio
 import re
@@ -33,7 +33,7 @@ def load_inferencer(checkout):
 
 
 def test_the_example_is_a_model(tmp_path: Path, blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
-    page = (Path(__file__).parents[2] / "docs" / "own-code.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "authors-code.md").read_text()
     example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     (tmp_path / "bagel.py").write_text(example)
     (tmp_path / "Bagel").mkdir()

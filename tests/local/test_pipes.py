@@ -159,7 +159,7 @@ def test_an_unknown_pipeline_is_refused_with_what_to_do(tiny: Tiny, blobs: Blobs
     for kind in ("StrangePipeline", ["pipeline", "Strange"], None):
         (place / "model_index.json").write_text(json.dumps({**index, "_class_name": kind}))
         with pytest.raises(
-            UserError, match=r"does not know what that does with images. It knows Qwen.*docs/own-code.md"
+            UserError, match=r"does not know what that does with images. It knows Qwen.*docs/how-to/authors-code.md"
         ):
             endpoint(place, blobs)
     with pytest.raises(UserError, match="has no config.json.*write diffusers/"):

@@ -259,7 +259,7 @@ def free_port() -> int:
 
 
 def scripts() -> list[str]:
-    page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "clusters.md").read_text()
     return re.findall(r"```bash\n(#!/bin/bash.*?)```", page, re.DOTALL)
 
 

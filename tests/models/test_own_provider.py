@@ -1,4 +1,4 @@
-"""The provider of docs/own-provider.md, taken from the page as it stands: tried, run, and refused what it cannot do."""
+"""The provider of docs/how-to/own-provider.md, taken from the page as it stands: tried, run, and refused what it cannot do."""
 
 import base64
 import re
@@ -17,7 +17,7 @@ from weft.models.registry import KEY_BY_HOST, info_of, parse_name, provider_info
 from weft.plugins import load_object
 from weft.store.blobs import Blobs
 
-PAGE = Path(__file__).parents[2] / "docs" / "own-provider.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "own-provider.md"
 QUICK = RetryPolicy(tries=2, rate_limit_tries=2, base=0.001, cap=0.002)
 Stand = Callable[[Fake], Any]
 

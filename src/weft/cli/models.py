@@ -28,9 +28,9 @@ COLUMNS = (
     "seed",
     "size",
 )
-IMAGE_INPUTS = {"interleaved": "mixed", "list": "list", "strip": "one row", "none": "none"}
+IMAGE_INPUTS = {"interleaved": "inline", "list": "list", "strip": "one row", "none": "none"}
 LEGEND = (
-    "image input: between texts (mixed) or before them (list), and how many; more are put into one numbered row.",
+    "image input: inline between texts, or in a list before them, and how many; more are put into one numbered row.",
     "own images: whether its earlier images are in its own turns or in the user's. "
     "interleaved: text and images in one reply, perhaps in order.",
     "size: how an image's size is requested: in pixels, as a ratio, or only in the prompt.",
@@ -194,15 +194,15 @@ def build_provider_row(name: str, info: "ProviderInfo") -> list[str]:
     own_images = "-"
     sizes = "-"
     if gives.image:
-        own_images = "user's"
+        own_images = "user turn"
         if takes.own_images == "assistant":
-            own_images = "its turns"
-        sizes = gives.sizes
+            own_images = "model turn"
+        sizes = "text" if gives.sizes == "words" else gives.sizes
     interleaved = "-"
     if gives.interleaved:
         interleaved = "yes"
         if gives.ordered:
-            interleaved = "in order"
+            interleaved = "ordered"
     return [
         name,
         image_input,

@@ -4,7 +4,7 @@ Score = max(0, right - wrong letters chosen) / right letters in the key, times a
 nothing but letters, 0.75 for letters with separators (strict: or with their own option texts), 0.5 for anything longer.
 The released reader sees only letters that stand alone, so that `BCD` is no answer and a key of several letters is no
 key: both score 0. How strict finds the letters in a longer reply is weft's own, since the paper has no rule for it
-(docs/errata.md lists what it does).
+(docs/reference/errata.md lists what it does).
 """
 
 import re

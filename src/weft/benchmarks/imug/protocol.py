@@ -3,7 +3,7 @@
 A turn that failed invents no reply: its request stays in the history, its reply is absent, and the dialogue goes on. A
 static question is scored by its key, without a judge; a dynamic one by the key that the judge works out from the
 model's own replies. Under `official`, inputs are the released client's, and missing images are judged as its scripts do
-(docs/errata.md).
+(docs/reference/errata.md).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

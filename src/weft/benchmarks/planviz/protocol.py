@@ -63,7 +63,9 @@ Styles = Annotated[
         le=MAX_WORDINGS,
     ),
 ]
-Reword = Annotated[str, Meta(description="A model that rewords tasks, or a file of wordings (docs/planviz.md).")]
+Reword = Annotated[
+    str, Meta(description="A model that rewords tasks, or a file of wordings (docs/how-to/prompt-wordings.md).")
+]
 SampleSize = Annotated[
     int,
     Meta(

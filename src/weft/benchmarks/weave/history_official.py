@@ -1,6 +1,6 @@
 """WEAVE's history modes exactly as the released scripts build them, defects included, to reproduce published numbers.
 
-There are two released loops, and they build different inputs for the same turn (facts in docs/errata.md):
+There are two released loops, and they build different inputs for the same turn (facts in docs/reference/errata.md):
 
     bagel   Image and text turns (`case_bagel.py`; `case_step1x.py` is the same for image turns, with
             `--model-opt images=strip`): the images, then the instruction alone. The images are those it mentions, in

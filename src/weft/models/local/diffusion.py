@@ -156,5 +156,5 @@ def _unknown_class(name: str, class_name: Any) -> str:
         description = "with code of its own"
     return (
         f"{name} is a pipeline {description}, and weft does not know what that does with images. "
-        f"It knows {', '.join(PIPELINES)}. Wrap it as file.py:NAME: docs/own-code.md has a worked example"
+        f"It knows {', '.join(PIPELINES)}. Wrap it as file.py:NAME: docs/how-to/authors-code.md has a worked example"
     )
