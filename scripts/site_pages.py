@@ -1,55 +1,59 @@
-"""Generate the site's reference pages while MkDocs builds it: one page for each command, made from the commands themselves.
+"""Generate the site's reference pages while MkDocs builds it: one page for each command, with its own `--help`.
 
-MkDocs calls `on_files` (see `hooks` in mkdocs.yml). Nothing is written to the docs folder, so the pages cannot fall behind.
+MkDocs calls `on_files` (see `hooks` in mkdocs.yml). Nothing is written to the docs folder, so the pages cannot fall
+behind the commands.
 """
 
 import inspect
-import re
 from collections.abc import Iterator
 from typing import Any
 
-import click
 from mkdocs.structure.files import File, Files
+from mkdocs.utils import get_relative_url
 from typer.main import get_command
 
 from weft.cli.app import app
 
 FOLDER = "reference/cli"
-HIDDEN = {"--install-completion", "--show-completion", "--help"}
+WIDTH = 100  # columns of the help
+REMOTE_WORKER = "https://unpkg.com/iframe-worker/shim"  # the theme's way to search pages that are opened as files
+LOCAL_WORKER = "assets/file-worker.js"
 
 
 def on_files(files: Files, config: Any) -> Files:
-    root = get_command(app)
-    for path, text in command_pages(root):
+    for path, text in command_pages(get_command(app)):
         files.append(File.generated(config, path, content=text))
     return files
 
 
-def command_pages(root: click.Command) -> Iterator[tuple[str, str]]:
-    """Yield (path, Markdown) for the index and for each top-level command."""
-    context = click.Context(root, info_name="weft")
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Point the page at our own worker: nothing is loaded from elsewhere."""
+    return output.replace(REMOTE_WORKER, get_relative_url(LOCAL_WORKER, page.url))
+
+
+def command_pages(root: Any) -> Iterator[tuple[str, str]]:
+    """Yield (path, Markdown) for each top-level command, then for the index."""
+    context = build_context(root, "weft")
     lines = ["# Commands", "", "| command | what it does |", "| --- | --- |"]
     for name, command in subcommands(root, context):
-        lines.append(f"| [weft {name}](cli/{name}.md) | {table_cell(summary(command))} |")
+        lines.append(f"| [weft {name}](cli/{name}.md) | {summary(command)} |")
         yield f"{FOLDER}/{name}.md", command_page(name, command, context)
-    lines += [
-        "",
-        "`weft COMMAND --help` prints the same. Options of every command can have defaults in",
-        "[weft.toml](configuration.md).",
-    ]
-    yield "reference/cli.md", "\n".join(lines)
+    lines += ["", "`weft COMMAND --help` prints the same. Options of every command can have defaults in"]
+    lines += ["[weft.toml](configuration.md)."]
+    yield f"{FOLDER}.md", "\n".join(lines)
 
 
-def command_page(name: str, command: click.Command, parent: click.Context) -> str:
-    sections = [f"# weft {name}", *describe(f"weft {name}", command, parent)]
-    context = click.Context(command, parent=parent, info_name=name)
+def command_page(name: str, command: Any, parent: Any) -> str:
+    context = build_context(command, name, parent)
+    sections = [f"# weft {name}", *help_block(command, context)]
     for inner_name, inner in subcommands(command, context):
-        sections += ["", f"## weft {name} {inner_name}", *describe(f"weft {name} {inner_name}", inner, context)]
+        inner_context = build_context(inner, inner_name, context)
+        sections += ["", f"## weft {name} {inner_name}", *help_block(inner, inner_context)]
     return "\n".join(sections) + "\n"
 
 
-def subcommands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
+def subcommands(command: Any, context: Any) -> Iterator[tuple[str, Any]]:
+    if not hasattr(command, "list_commands"):  # Typer may bring its own copy of click, so classes say nothing
         return
     for name in command.list_commands(context):
         inner = command.get_command(context, name)
@@ -57,58 +61,14 @@ def subcommands(command: click.Command, context: click.Context) -> Iterator[tupl
             yield name, inner
 
 
-def describe(title: str, command: click.Command, parent: click.Context) -> list[str]:
-    """A command's help as Markdown: its usage, its text with examples as code, and a table of its options."""
-    context = click.Context(command, parent=parent, info_name=title.split()[-1])
-    usage = " ".join(command.collect_usage_pieces(context))
-    lines = ["", "```", f"{title} {usage}", "```", *help_text(command)]
-    arguments = [each for each in command.params if isinstance(each, click.Argument) and not each.hidden]
-    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
-    if arguments:
-        lines += ["", "| argument | |", "| --- | --- |"]
-        lines += [f"| `{each.human_readable_name}` | {table_cell(argument_help(each))} |" for each in arguments]
-    rows = [option_row(each, context) for each in options if not HIDDEN.intersection(each.opts)]
-    if rows:
-        lines += ["", "| option | |", "| --- | --- |", *rows]
-    return lines
+def help_block(command: Any, context: Any) -> list[str]:
+    return ["", "```text", command.get_help(context).strip("\n"), "```"]
 
 
-def help_text(command: click.Command) -> list[str]:
-    """The help's paragraphs; a paragraph marked `\\b` (kept as it stands) is a block of code."""
-    lines: list[str] = []
-    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(command.help or "")):
-        if paragraph.startswith("\b"):
-            lines += ["", "```", paragraph.removeprefix("\b").strip("\n"), "```"]
-        else:
-            lines += ["", escape(paragraph)]
-    return lines
+def build_context(command: Any, name: str, parent: Any = None) -> Any:
+    return command.context_class(command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH)
 
 
-def argument_help(argument: click.Argument) -> str:
-    return str(vars(argument).get("help") or "")
-
-
-def option_row(option: click.Option, context: click.Context) -> str:
-    names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
-    metavar = ""
-    if not option.is_flag and not option.count:
-        metavar = f" `{option.make_metavar(context)}`"
-    text = option.help or ""
-    if option.show_default and option.default not in (None, False, (), []) and not callable(option.default):
-        text += f" Default: `{option.default}`."
-    if option.envvar:
-        text += f" Environment: `{option.envvar}`."
-    return f"| {names}{table_cell(metavar)} | {table_cell(text)} |"
-
-
-def summary(command: click.Command) -> str:
+def summary(command: Any) -> str:
     first = inspect.cleandoc(command.help or "").split("\n\n")[0]
-    return " ".join(first.split())
-
-
-def table_cell(text: str) -> str:
-    return escape(" ".join(text.split())).replace("|", "\\|")
-
-
-def escape(text: str) -> str:
-    return text.replace("<", "&lt;").replace("*", "\\*")
+    return " ".join(first.split()).replace("|", "\\|").replace("<", "&lt;")
