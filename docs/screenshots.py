@@ -188,7 +188,7 @@ def at_form(page: Any) -> None:
 
 
 def rating(browser: Any, folder: Path) -> None:
-    """A question as raters get it."""
+    """A question as annotators get it."""
     run = runs(folder)[1]
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()

@@ -357,7 +357,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     by: Literal["judge", "rule", "failure", "person"] = "judge"  # failure: the model's own, which scores 0
     keys: tuple[str, ...] = ()  # cache keys of the judge's calls
     detail: Any = None  # a struct of the benchmark's own, or its JSON (see benchmarks/facts.py), for tables
-    variant: str = ""  # `repeat 2`, `order BA`, `rater 2`: distinguishes several verdicts of one metric
+    variant: str = ""  # `repeat 2`, `order BA`, `annotator 2`: distinguishes several verdicts of one metric
     score: float | None = None  # on the judge's own scale
     standard_deviation: float | None = None  # of the verdicts it was merged from
     merged_from: "tuple[Verdict, ...]" = ()  # the variants, where `merge_variants` merged them

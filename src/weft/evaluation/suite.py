@@ -2,7 +2,7 @@
 
 A suite is the sections `[suite.NAME]` of a config file: a benchmark with its data and options. `jobs` are what it runs,
 one run for each model and section; every run is marked with the suite's section, so that `card` finds them again in any
-journal that they were merged into. The card has each benchmark's main number on its own paper's scale. There is no
+journal that they were merged into. The card has each benchmark's headline score on its own paper's scale. There is no
 average across benchmarks, unless it is asked for."""
 
 import re
@@ -138,7 +138,10 @@ def build_score_card(journal: Journal, benchmarks: Any = None, *, average: bool 
     notes = [note for section in sections for note in _notes(section, latest)]
     full = {section: _full(latest, section) for section in sections}
     scales = ", ".join(f"{section} of {value:g}" for section, value in full.items() if value)
-    told = [f"Each benchmark's main number on its paper's scale ({scales}), with its 95% interval by dialogue.", *notes]
+    told = [
+        f"Each benchmark's headline score on its paper's scale ({scales}), with its 95% interval by dialogue.",
+        *notes,
+    ]
     told += [MEANS] if average else []
     rows = tuple(Row(model, _cells(some, sections, full, average)) for model, some in latest.items())
     scores = Table("Score card", (*sections, *([AVERAGE] if average else [])), rows, " ".join(told), 3)

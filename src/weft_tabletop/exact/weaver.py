@@ -162,7 +162,7 @@ def _style(shown: Shown) -> Found:
 
 
 def _complete(due: Due, shown: Shown) -> Found:
-    """The longest part of what is due that is there in its order."""
+    """Return the longest part of the expected output that is there in its order."""
     best = [[0] * (len(shown) + 1) for _ in range(len(due) + 1)]
     for i, (_, scene) in enumerate(due, start=1):
         for j, (_, reading) in enumerate(shown, start=1):

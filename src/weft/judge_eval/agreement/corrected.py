@@ -1,4 +1,4 @@
-"""A run's headline score, corrected: by people who annotated some of what its judge judged, or by the judge's card.
+"""A run's headline score, corrected: by people who annotated some of what its judge judged, or by the judge's calibration card.
 
 The corrected score is shown next to the plain one and never replaces it. Corrected by people it is prediction-powered
 (`stats/prediction_powered.py`): unbiased whatever the judge does, provided that the annotated questions were drawn at
@@ -61,7 +61,7 @@ class Corrected(Struct, frozen=True):
     plain: NullableEstimate
     people: PoweredEstimate | None = None  # corrected by annotations
     annotators: int = 0
-    card: NullableEstimate | None = None  # corrected by the judge's card
+    card: NullableEstimate | None = None  # corrected by the judge's calibration card
     bias: Bias | None = None  # what the card says
     full: float = 1.0  # full marks on the paper's scale
     digits: int = 3
