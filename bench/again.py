@@ -43,7 +43,8 @@ def main() -> None:
         again = sorted(start() for _ in range(3))
         turns = sum(len(sample.turns) for sample in found.samples)
         print(
-            f"{len(found.samples)} dialogues, {turns} turns, started again: {', '.join(f'{one:.1f} s' for one in again)} (goal 4 s)"
+            f"{len(found.samples)} dialogues, {turns} turns, started again: "
+            f"{', '.join(f'{one:.1f} s' for one in again)} (goal 4 s)"
         )
         print(f"  reading the dataset alone {reading:.2f} s; the median is {again[1] / reading:.1f} times that")
 

@@ -71,7 +71,8 @@ def main() -> None:
             held = found(card)
             inside = held.low is not None and held.high is not None and held.low - 1e-6 <= due <= held.high + 1e-6
             print(
-                f"{name:28} {told:12} due {due:.3f}  card {held}  {'inside' if inside else 'OUTSIDE'}  {time.monotonic() - start:.1f} s"
+                f"{name:28} {told:12} due {due:.3f}  card {held}  {'inside' if inside else 'OUTSIDE'}  "
+                f"{time.monotonic() - start:.1f} s"
             )
 
 

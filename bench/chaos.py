@@ -129,7 +129,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         data = make("tabletop-weave", Path(scratch) / "data", samples=chosen.samples, seed=chosen.seed)
         print(
-            f"{'wire':<18}{'calls':>7}{'requests':>10}{'faults':>8}{'retries':>9}{'verdicts':>10}{'seconds':>9}  same table"
+            f"{'wire':<18}{'calls':>7}{'requests':>10}{'faults':>8}{'retries':>9}{'verdicts':>10}{'seconds':>9}  same "
+            "table"
         )
         for name in DRAWING:
             quiet, loud = (

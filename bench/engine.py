@@ -154,7 +154,8 @@ def main() -> None:
         ratios = sorted(a["seconds"] / b["seconds"] for a, b in rounds)
         best = min(rounds, key=lambda pair: pair[1]["seconds"])
         print(
-            f"{CALLS} judge calls, 3 PNGs of {size / 1e6:.2f} MB each, latency {LATENCY} s, {WIDTH} in flight, {os.cpu_count()} cores"
+            f"{CALLS} judge calls, 3 PNGs of {size / 1e6:.2f} MB each, latency {LATENCY} s, {WIDTH} in flight, "
+            f"{os.cpu_count()} cores"
         )
         print(f"  bare aiohttp  {CALLS / best[0]['seconds']:6.1f} calls/s  peak {best[0]['peak_mb']:5.0f} MB")
         print(f"  weft          {CALLS / best[1]['seconds']:6.1f} calls/s  peak {best[1]['peak_mb']:5.0f} MB")
@@ -165,12 +166,14 @@ def main() -> None:
         process.kill()
         longer, calls = max(made["judge"], made["model"]), made["calls"]
         print(
-            f"a run with model and judge at 0.4 s, {calls['model']} and {calls['judge']} calls, 16 in flight: {made['seconds']:.1f} s"
+            f"a run with model and judge at 0.4 s, {calls['model']} and {calls['judge']} calls, 16 in flight: "
+            f"{made['seconds']:.1f} s"
         )
         print(f"  the judge's pipeline alone {made['judge']:.1f} s, the model's {made['model']:.1f} s")
         print(f"  ratio to the longer {made['seconds'] / longer:.2f} (goal 1.1)")
         print(
-            f"  ratio to the least that its calls can take ({made['least']:.1f} s) {made['seconds'] / made['least']:.2f}"
+            f"  ratio to the least that its calls can take ({made['least']:.1f} s) "
+            f"{made['seconds'] / made['least']:.2f}"
         )
 
 

@@ -131,7 +131,8 @@ def main() -> None:
     best = {what: max(one[what][0] for one in rounds) for what in ("bare", "ours")}
     memory = {what: max(one[what][1] for one in rounds) for what in ("bare", "ours")}
     print(
-        f"{chosen.calls} calls, {chosen.width} in flight, {chosen.latency:g} s each (at most {chosen.width / chosen.latency:.0f} a second)"
+        f"{chosen.calls} calls, {chosen.width} in flight, {chosen.latency:g} s each (at most "
+        f"{chosen.width / chosen.latency:.0f} a second)"
     )
     for what, name in (("bare", "bare aiohttp"), ("ours", "weft")):
         print(f"  {name:<14}{best[what]:>8.0f} calls/s{memory[what]:>8.0f} MB")

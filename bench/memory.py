@@ -158,7 +158,8 @@ def main() -> None:
             for name, (megabytes, seconds) in globals()[what](Path(folder)).items():
                 goal = GOALS[what]
                 print(
-                    f"{what}, {name}: {megabytes:.0f} MB, {seconds:.0f} s (goal {goal} MB{'' if megabytes <= goal else ', MISSED'})",
+                    f"{what}, {name}: {megabytes:.0f} MB, {seconds:.0f} s (goal {goal} "
+                    f"MB{'' if megabytes <= goal else ', MISSED'})",
                     flush=True,
                 )
 

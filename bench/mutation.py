@@ -72,12 +72,12 @@ ZIPPED = (
 FREE = "return Reservation(None, Usage(), None, 0.0)"
 ARGS = "error.args = (clean(error), *error.args[1:])"
 HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed": why nobody can notice
-    PRODUCTS
-    + "(x + x0) * (y - y0) for x, y in pairs))": "deviations add up to nothing: what is added to each other factor does not count",
+    PRODUCTS + "(x + x0) * (y - y0) for x, y in "
+    "pairs))": "deviations add up to nothing: what is added to each other factor does not count",
     PRODUCTS + "(x - x0) * (y + y0) for x, y in pairs))": "the same",
     TERMS + "True)) -> " + TERMS.partition(": ")[2] + "False))": "there is a total for each term",
-    FAR
-    + " -> return float((np.abs(signs @ values) > found).mean())": "`found` is a little under the sum: nothing is equal to it",
+    FAR + " -> return float((np.abs(signs @ values) > "
+    "found).mean())": "`found` is a little under the sum: nothing is equal to it",
     FAR_TOO + " -> as_far += int((np.abs(signs @ values) > found).sum())": "the same",
     "stats/paired: corrected = [1.0] * len(values) -> corrected = [2.0] * len(values)": "each is set anew",
     TILES + "/ math.ceil(image.height / 768)": "where there are tiles both ways, the rule by pixels has more",
@@ -100,8 +100,8 @@ HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed":
     },
     f"calls/sending: {ARGS} -> {ARGS.replace('[1:]', '[2:]')}": "it has one alone",
     f"calls/prices: {FREE} -> {FREE.replace('0.0', '1.0')}": "without a price there is no limit to keep",
-    AXES
-    + "True)) -> x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, strict=False))": "pairs are as long as each other",
+    AXES + "True)) -> x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, "
+    "strict=False))": "pairs are as long as each other",
 }
 
 
@@ -234,7 +234,8 @@ def main() -> None:
         share = (counted - len(survived)) / max(counted, 1)
         missed = missed or share < 0.9
         print(
-            f"{module}: {counted - len(survived)} of {counted} noticed ({share:.0%}), {harmless} harmless, of {len(everything)} possible"
+            f"{module}: {counted - len(survived)} of {counted} noticed ({share:.0%}), {harmless} harmless, of "
+            f"{len(everything)} possible"
         )
         print("\n".join(survived), end="\n" if survived else "", flush=True)
     sys.exit(1 if missed else 0)

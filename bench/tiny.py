@@ -93,13 +93,15 @@ def main() -> None:
         print(f"| {kind} | {shares[kind]:.3f} | | {second} |")
     edits = sum(shares[kind] for kind in EDITS) / len(EDITS)
     print(
-        f"\n{chosen.samples} of each. Single edits ({', '.join(EDITS)}): {edits:.3f}. All: {sum(shares.values()) / len(shares):.3f}."
+        f"\n{chosen.samples} of each. Single edits ({', '.join(EDITS)}): {edits:.3f}. All: "
+        f"{sum(shares.values()) / len(shares):.3f}."
     )
     for pictures, found in times.items():
         found.sort()
         name = "a picture" if pictures else "an answer"
         print(
-            f"{name}: median {found[len(found) // 2] * 1000:.0f} ms, 95% under {found[int(len(found) * 0.95)] * 1000:.0f} ms on one core"
+            f"{name}: median {found[len(found) // 2] * 1000:.0f} ms, 95% under "
+            f"{found[int(len(found) * 0.95)] * 1000:.0f} ms on one core"
         )
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 

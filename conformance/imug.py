@@ -77,7 +77,8 @@ def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: T
     records = [json.loads(line) for line in (folder / "benchmark.jsonl").read_text().splitlines()]
     turns = [task for record in records for task in record["tasks"]]
     told.say(
-        f"{len(records)} dialogues, {len(turns)} turns, from {data or 'invented tasks on the released keys and references'}"
+        f"{len(records)} dialogues, {len(turns)} turns, from "
+        f"{data or 'invented tasks on the released keys and references'}"
     )
     with Server() as server:
         server.answers = {"model": model, "judge": judge}
@@ -407,7 +408,8 @@ def grids(checkout: Path, data: Path, work: Path, python: Path, told: Told) -> N
     for path in others[:: max(1, len(others) // 120)]:
         Image.open(path).convert("RGB").save(folder / f"photograph {path.stem}.png")
     reader = (
-        "import sys, json; sys.path.insert(0, sys.argv[1]); from score_grid import GridCVAnalyzer; from pathlib import Path; "
+        "import sys, json; sys.path.insert(0, sys.argv[1]); from score_grid import GridCVAnalyzer; from pathlib "
+        "import Path; "
         "print(json.dumps({p.name: GridCVAnalyzer().analyze(p)[0] for p in sorted(Path(sys.argv[2]).iterdir())}))"
     )
     done = subprocess.run(

@@ -67,7 +67,8 @@ RATE_FILES, PAIRS_OF_FILES, SCORE_FILES, REPLIES, AT_ONCE = 400, 300, 6, 10_000,
 HAND_MADE = [
     "A", "B", "A is better", "B is better", "Tie(A)", "Tie(B)", "Tie(A better)", "Tie(B better)", "Tie (A is better)", "Tie (B is better)",
     "Tie", "tie", "TIE", "Tie.", "tie(a)", "TIE(B)", "Tie(C)", "Tie:A", "Tie A", "Tied", "Ties", "Ti", "T", "Tie(", "Tie()", "Tie\nA",
-    "Both are good", "As both", "Answer: B", "All the same", "Model A", "Model B", "model a", "The better one is B", " A", "\nB",
+    "Both are good", "As both", "Answer: B", "All the same", "Model A", "Model B", "model a", "The better one is "
+                                                                                              "B", " A", "\nB",
     "**A**", "**Tie(B)**", '"A"', "'Tie(A)'", "neither", "none", "equal", "I cannot tell", "C", "0", "?", "a", "b", "\u0410", "\u212b",
     "It is a tie (B)", "AB", "BA", "Tie(AB)", "t\u0130e", "\ufb05ie", "\U0001f600", "\U0001f600 B", "Output A", "<OUTPUT_B>", " tie(A)",
 ]
@@ -132,9 +133,12 @@ AROUND, SIZES = ["{}", "{}", " {} ", "\n{}\n\n", "\u3000{}\t"], [(640, 480), (30
 MODES, NO_JPEGS = [*["RGB"] * 60, *["L"] * 20, *["1"] * 10, "RGBA", "LA", "P"], ("-RGBA.jpg", "-LA.jpg", "-P.jpg")
 ON_PURPOSE = {
     "no answer": "who has no answer loses without a judge, or gets nothing; the scripts ask",
-    "no JPEG": "known defect 8: JPEG has neither transparency nor a palette, and the scripts leave such pictures out; weft shows them",
-    "steps together": "weft keeps words and pictures, not steps: one of neither is none, a picture without words is that of those before",
-    "words alone": "weft sends a message without pictures as one text, a line for each part; the scripts send a list of texts",
+    "no JPEG": "known defect 8: JPEG has neither transparency nor a palette, and the scripts leave such pictures out; "
+    "weft shows them",
+    "steps together": "weft keeps words and pictures, not steps: one of neither is none, a picture without words is "
+    "that of those before",
+    "words alone": "weft sends a message without pictures as one text, a line for each part; the scripts send a list "
+    "of texts",
 }
 NO_ANSWER, *_ = ON_PURPOSE
 
@@ -411,7 +415,8 @@ def parsing(checkout: Checkout, told: Told) -> None:
             off += [f"{said!r}: released {theirs!r}, weft {ours!r}"] if theirs != ours else []
     told.count("parsing", "replies", len(replies) - len(off), len(replies), examples=off)
     told.say(
-        f"parsing, known defect 1: of these the script makes {', '.join(f'{name} {count:,}' for name, count in kept.most_common())}"
+        f"parsing, known defect 1: of these the script makes "
+        f"{', '.join(f'{name} {count:,}' for name, count in kept.most_common())}"
     )
 
 
@@ -427,7 +432,8 @@ def sampling(checkout: Checkout, told: Told) -> None:
             else "as many as are due"
         )
         told.say(
-            f"sampling, {battles} an item: {len(made):,} on {items:,} items ({excess}); {len(made) - len(known):,} repeat another"
+            f"sampling, {battles} an item: {len(made):,} on {items:,} items ({excess}); {len(made) - len(known):,} "
+            "repeat another"
         )
 
 

@@ -79,7 +79,8 @@ def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: T
     with Server() as server:
         scoring = Scoring(checkout, work, python, server, data)
         told.say(
-            f"{sum(map(len, scoring.lists.values()))} tasks in {len(scoring.lists)} lists, from {data or 'the tabletop'}"
+            f"{sum(map(len, scoring.lists.values()))} tasks in {len(scoring.lists)} lists, from "
+            f"{data or 'the tabletop'}"
         )
         if told.wants("parsing"):
             parsing(scoring, told)

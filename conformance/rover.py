@@ -143,7 +143,8 @@ class Scoring:
             if half == "tg" and not re.search(rf"^{LACKS}\s*=", (checkout / "prompts.py").read_text(), re.MULTILINE):
                 with (self.scripts / "prompts.py").open("a") as file:
                     file.write(
-                        f'\n{LACKS} = "{{prompt}} {{answer}} {{model_answer}} {{{{\\"reasoning_alignment_score\\": X}}}}"\n'
+                        f'\n{LACKS} = "{{prompt}} {{answer}} {{model_answer}} '
+                        f'{{{{\\"reasoning_alignment_score\\": X}}}}"\n'
                     )
         if data is not None:
             self.root.parent.mkdir(parents=True, exist_ok=True)

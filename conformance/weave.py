@@ -176,7 +176,8 @@ def loops(checkout: Path, root: Path, work: Path, python: Path, server: Server, 
         told.bags("model", f"requests of the {loop} loop, {mode}", theirs, ours)
         if skipped:
             told.say(
-                f"model, {loop} loop, {mode}: {skipped} dialogues are left out, in which the script ends (a turn without a mention)"
+                f"model, {loop} loop, {mode}: {skipped} dialogues are left out, in which the script ends (a turn "
+                "without a mention)"
             )
 
 
@@ -218,7 +219,8 @@ def weft_cli(*words: object) -> None:
     done = subprocess.run([sys.executable, "-m", "weft", *map(str, words)], capture_output=True, text=True, env=env)
     if done.returncode not in (0, 1):  # 1: something is unscored
         sys.exit(
-            f"weft {' '.join(map(str, words))} ended with {done.returncode}:\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
+            f"weft {' '.join(map(str, words))} ended with "
+            f"{done.returncode}:\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
         )
 
 
@@ -458,6 +460,7 @@ def clock(scored: Scoring, told: Told) -> None:
     bound = calls / 32 * 0.5
     told.say(
         f"time for {calls} calls of 0.5 s, 32 in flight (the bound is {bound:.1f} s), three rounds in turn: released "
-        f"{', '.join(f'{one:.1f}' for one in theirs)} s; weft {', '.join(f'{one:.1f}' for one in ours)} s, with its start, "
+        f"{', '.join(f'{one:.1f}' for one in theirs)} s; weft {', '.join(f'{one:.1f}' for one in ours)} s, with its "
+        "start, "
         f"its checks of all pictures and its report; {sum(theirs) / sum(ours):.2f} times as fast"
     )

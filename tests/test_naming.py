@@ -18,7 +18,8 @@ def test_a_title_is_the_model_and_what_was_chosen_for_it():
         judge_repeats=2,
     )
     assert format_title(one) == (
-        "bagel [partial, best-of:3, version step-2, temperature 0.5, seed 3, domain edit, first 5, 9 at random (seed 1), 2 judgements each]"
+        "bagel [partial, best-of:3, version step-2, temperature 0.5, seed 3, domain edit, first 5, 9 at random (seed "
+        "1), 2 judgements each]"
     )
     assert (
         format_title(one, names={"model": "ours"}).startswith("ours [") and format_title(one, names={"tag": "t"}) == "t"

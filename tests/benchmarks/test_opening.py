@@ -176,7 +176,8 @@ def test_what_is_sent_under_released_prompts(tmp_path: Path, serve: Serve):
     assert system == ("system", ["Score one."])
     texts = ["-" if part.startswith("sha256:") else part for part in user[1]]
     assert texts == [
-        "INPUT:  Go on.  <IMG_0></IMG_0>", "-", "\nOUTPUT: One <IMG_1></IMG_1>", "-", "One <IMG_2></IMG_2>", "-", "\nSay it: ",
+        "INPUT:  Go on.  "
+        "<IMG_0></IMG_0>", "-", "\nOUTPUT: One <IMG_1></IMG_1>", "-", "One <IMG_2></IMG_2>", "-", "\nSay it: ",
     ]  # fmt: skip
 
 

@@ -71,7 +71,8 @@ def test_score_points_win_over_key_points(tmp_path: Path):
     )
     assert found.samples[0].turns[0].gold.points == ("this",)
     assert [str(problem).partition(": ")[2] for problem in found.problems] == [
-        "record 0: correctness_key_points: differs from correctness_score_points; the latter counts, as in the released code"
+        "record 0: correctness_key_points: differs from correctness_score_points; the latter counts, as in the "
+        "released code"
     ]
     alone = one(tmp_path / "more", "ui_gen", correctness_score_points=["this"], correctness_key_points=None)
     assert alone.samples[0].turns[0].gold.points == ("this",) and not alone.problems

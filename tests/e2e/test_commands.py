@@ -130,8 +130,8 @@ def test_data_check_lists_every_problem(weft: Weft, toy: Path, tmp_path: Path):
     bad = weft("data", "check", "weave", write_weave(tmp_path / "bad", records))
     assert bad.returncode == 2
     assert (
-        'error: test.json: record 0 (idx 7): chats[1].key_point: "GT #9" names an image that the record does not have (it has 3)'
-        in bad.stdout
+        'error: test.json: record 0 (idx 7): chats[1].key_point: "GT #9" names an image that the record does not have '
+        "(it has 3)" in bad.stdout
     )
     assert (
         "error: test.json: record 2 (idx 12): domain: 'cooking'" in bad.stdout
@@ -246,7 +246,8 @@ def test_a_dry_run_says_calls_tokens_and_price_and_calls_nothing(weft: Weft, toy
 def test_models_and_doctor_tell_what_is_there(weft: Weft, tmp_path: Path, serve: Serve):
     provider = serve()
     (tmp_path / "weft.toml").write_text(
-        f'[models.mine]\nuse = "openai-chat/m@{provider.url}"\n[models.far]\nuse = "openai-chat/m@http://127.0.0.1:9/v1"\n'
+        f'[models.mine]\nuse = "openai-chat/m@{provider.url}"\n[models.far]\nuse = '
+        '"openai-chat/m@http://127.0.0.1:9/v1"\n'
     )
     assert "mine" in weft("models").stdout and "openai-chat" in weft("models").stdout
     done = weft("doctor")
@@ -391,7 +392,8 @@ def test_an_interrupt_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, slow: s
 def test_ctrl_c_does_not_wait_for_a_plain_model_that_takes_hours(tmp_path: Path, toy: Path):
     began = tmp_path / "began"
     (tmp_path / "slow.py").write_text(
-        f"import pathlib, time\ndef model(messages, want):\n    pathlib.Path({str(began)!r}).touch()\n    time.sleep(10000)\n"
+        f"import pathlib, time\ndef model(messages, want):\n    pathlib.Path({str(began)!r}).touch()\n    "
+        "time.sleep(10000)\n"
     )
     words = [WEFT, "run", "weave", "--data", toy, "--model", "slow.py:model", "--judge", "constant/1"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

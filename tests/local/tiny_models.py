@@ -977,7 +977,8 @@ def main() -> None:
             text = run_one(name, folder)
             size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
             print(
-                f"{name:22} made {made - start:.2f} s, ran {time.perf_counter() - made:.2f} s, {size / 1e6:.1f} MB: {text}"
+                f"{name:22} made {made - start:.2f} s, ran {time.perf_counter() - made:.2f} s, {size / 1e6:.1f} MB: "
+                f"{text}"
             )
 
 

@@ -364,7 +364,8 @@ def tickets(folder: Path) -> int:
 def test_a_class_is_made_when_it_is_first_called_and_never_for_a_dry_run(toy: Path, tmp_path: Path):
     made = tmp_path / "made"
     (tmp_path / "heavy.py").write_text(
-        f"class Heavy:\n    name, version = 'heavy', '1'\n    def __init__(self):\n        open({str(made)!r}, 'a').write('x')\n"
+        f"class Heavy:\n    name, version = 'heavy', '1'\n    def __init__(self):\n        open({str(made)!r}, "
+        "'a').write('x')\n"
         "    def __call__(self, messages, want):\n        return 'four' if want == 'text' else messages[-1][1][0]\n"
     )
     words = [

@@ -132,7 +132,8 @@ def test_pictures_go_before_one_text_in_their_order(blobs: Blobs, edits: str):
         )
     else:
         assert seen["fields"] == [
-            ("model", "m"), ("prompt", "put the hat of image 2 on image 1"), ("n", "1"), ("response_format", "b64_json"),
+            ("model", "m"), ("prompt", "put the hat of image 2 on image "
+                                       "1"), ("n", "1"), ("response_format", "b64_json"),
             ("image[]", ("1.png", "image/png")), ("image[]", ("2.png", "image/png")),
         ]  # fmt: skip
         send(server, blobs, said(first, "alone"), edits=edits)

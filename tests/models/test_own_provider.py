@@ -89,7 +89,8 @@ def test_what_it_does_not_know_is_an_error(lumen: Path, blobs: Blobs):
 
 def test_a_provider_that_cannot_be_used_is_one_line(blobs: Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "odd.py").write_text(
-        "from weft.models.registry import provider_options\n@provider_options(a=int)\ndef raising(spec, blobs, **o):\n    raise ValueError('oops')\n"
+        "from weft.models.registry import provider_options\n@provider_options(a=int)\ndef raising(spec, blobs, "
+        "**o):\n    raise ValueError('oops')\n"
         "@provider_options(a=int)\ndef wrong(spec, blobs, **o):\n    return 5\n"
     )
     for name, said in (("raising", "oops"), ("wrong", "made int, and no Endpoint")):

@@ -202,7 +202,8 @@ def test_what_is_no_stream_is_refused():
         ChatEventStream(lambda text: None, "x").build_body()
     odd = ChatEventStream(lambda text: None, "x")
     odd.feed(
-        b'data: {"choices": [7]}\ndata: 5\ndata: {"choices": [{"delta": {"content": 3, "refusal": "no"}, "finish_reason": "stop"}]}\n'
+        b'data: {"choices": [7]}\ndata: 5\ndata: '
+        b'{"choices": [{"delta": {"content": 3, "refusal": "no"}, "finish_reason": "stop"}]}\n'
     )
     with pytest.raises(CallError, match="an unknown format"):
         odd.build_body()

@@ -42,7 +42,8 @@ def read_entries(config: Mapping[str, Any], only: Sequence[str] = ()) -> list[Su
     found: Mapping[str, Any] = config.get("suite", {})
     if not found:
         raise UserError(
-            "there is no suite: write [suite.BENCHMARK] sections with `data` in weft.toml, or in a file given by --config (weft init)"
+            "there is no suite: write [suite.BENCHMARK] sections with `data` in weft.toml, or in a file given by "
+            "--config (weft init)"
         )
     unknown = [name for name in only if name not in found]
     if unknown:

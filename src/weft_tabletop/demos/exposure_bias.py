@@ -60,7 +60,8 @@ def exposure_bias(folder: Path, home: Path, evaluate: Evaluate, samples: int) ->
     late = estimate_mean({sample: [true[sample][turn] - own[sample][turn] for turn in (3, 4, 5)] for sample in own})
     first, last, best = (rows[at]["exactly right"] for at in (0, 5, 11))
     words = (
-        f"With its own pictures the share falls from {first:.3f} to {last:.3f} over six turns; with references it ends at {best:.3f}. "
+        f"With its own pictures the share falls from {first:.3f} to {last:.3f} over six turns; with references it "
+        f"ends at {best:.3f}. "
         f"The gap over turns 4 to 6, dialogue by dialogue, is {late}: that is exposure bias."
     )
     chart = plots.line_chart(

@@ -26,8 +26,10 @@ def memory(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
             }
             rows.append({"setting": f"trained on {trained}, {shown}", **estimate(asked)})
     words = (
-        f"To put back what was removed, the model must remember it: {rows[0]['exactly right']:.2f} with the whole dialogue, "
-        f"{rows[1]['exactly right']:.2f} without. Trained on single turns alone, the whole dialogue gives {rows[2]['exactly right']:.2f}."
+        f"To put back what was removed, the model must remember it: {rows[0]['exactly right']:.2f} with the whole "
+        "dialogue, "
+        f"{rows[1]['exactly right']:.2f} without. Trained on single turns alone, the whole dialogue gives "
+        f"{rows[2]['exactly right']:.2f}."
     )
     chart = plots.bar_chart(
         rows, x="setting", y="exactly right", title=f"Putting back what was removed ({samples} dialogues)"

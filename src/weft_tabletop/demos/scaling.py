@@ -44,8 +44,10 @@ def scaling(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
         )
     best = max(rows, key=lambda row: row["pictures"])
     words = (
-        f"Sampled at temperature {TEMPERATURE:g}, the model alone scores {rows[0]['pictures']:.1f} on its pictures; {best['strategy']} "
-        f"comes to {best['pictures']:.1f} with {best['calls a picture']:.1f} calls a picture. Gains are over the model alone, dialogue by "
+        f"Sampled at temperature {TEMPERATURE:g}, the model alone scores {rows[0]['pictures']:.1f} on its pictures; "
+        f"{best['strategy']} "
+        f"comes to {best['pictures']:.1f} with {best['calls a picture']:.1f} calls a picture. Gains are over the "
+        "model alone, dialogue by "
         "dialogue."
     )
     chart = plots.cost_chart(

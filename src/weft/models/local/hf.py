@@ -258,7 +258,8 @@ def _unknown_class(name: str, architecture: str, weights: Weights) -> str:
         )
     return (
         f"{name} is of the class {architecture or '(it names none)'}, and weft does not know what that does with "
-        f"images. It knows {', '.join(FAMILIES)}. Wrap it as file.py:NAME (docs/how-to/authors-code.md has a worked example), or "
+        f"images. It knows {', '.join(FAMILIES)}. Wrap it as file.py:NAME (docs/how-to/authors-code.md has a worked "
+        "example), or "
         "serve it by vLLM and give openai-chat/NAME@URL; if it answers through a chat template, with images among the "
         "text, and you trust the code that comes with it: --model-opt trust_remote_code=true"
     )
