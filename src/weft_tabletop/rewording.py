@@ -1,4 +1,5 @@
-"""Tabletop requests in other words: the oracle's answers when tasks are to be reworded, and when rewordings are checked.
+"""Tabletop requests in other words: the oracle's answers when tasks are to be reworded, and when rewordings are
+checked.
 
 The language has few wordings for a request; lists of objects or cells may also be in any order. Two sentences mean the
 same if they ask for the same with the same arguments, whatever the order of such lists."""

@@ -1,4 +1,5 @@
-"""How strategies phrase their requests to the tiny model and to the oracle: in the tabletop's own sentences, with images.
+"""How strategies phrase their requests to the tiny model and to the oracle: in the tabletop's own sentences, with
+images.
 
     plan      Describe <image> after this: Add a red star at b2 in the table.
     draw      Draw a white table with ...                                (the plan, as a request)

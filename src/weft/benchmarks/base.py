@@ -12,7 +12,8 @@ A benchmark makes no network call and opens no file outside `load`; everything e
         def tables(self, runs): ...                                      # verdicts, aggregated as the paper does it
 
 The other methods have defaults. Three objects are optional: `presentation` (how results are named and shown),
-`preparation` (what is done before a run) and `follow_up` (asking again in a turn). docs/how-to/own-benchmark.md has a whole
+`preparation` (what is done before a run) and `follow_up` (asking again in a turn). docs/how-to/own-benchmark.md has a
+whole
 benchmark on a page. Users name a benchmark by an entry point of the group `weft.benchmarks`, or as file.py:Name.
 """
 

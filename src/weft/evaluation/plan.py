@@ -1,4 +1,5 @@
-"""What a run is: everything that decides what it asks and how that is scored. Its digest names the run, so that the same
+"""What a run is: everything that decides what it asks and how that is scored. Its digest names the run, so that the
+same
 command is the same run."""
 
 import re

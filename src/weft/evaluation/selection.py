@@ -48,7 +48,8 @@ def load_dataset(
 
 
 class SelectedSamples:
-    """The selected samples of a dataset, read anew with each iteration. Raises UserError at the end if there is none."""
+    """The selected samples of a dataset, read anew with each iteration. Raises UserError at the end if there is
+    none."""
 
     def __init__(self, dataset: Dataset, what: str, data: str, where: Mapping[str, str], limit: int | None) -> None:
         """`what` describes the work for errors that the benchmark's code raises."""

@@ -152,8 +152,14 @@ def build_score_card(journal: Journal, benchmarks: Any = None, *, average: bool 
     return ScoreCard(scores, costs, ids, tuple(notes))
 
 
-COSTS = "Calls made for these runs, of model and judge; answers taken over from earlier runs cost nothing again. A dash: price unknown."
-MEANS = f"{AVERAGE}: the plain mean of shares of full marks, over benchmarks that measure different things. It was asked for."
+COSTS = (
+    "Calls made for these runs, of model and judge. Replies cached by earlier runs cost nothing again. "
+    "A dash: the price is not known."
+)
+MEANS = (
+    f"{AVERAGE}: the unweighted mean of shares of full marks, over benchmarks that measure different things. "
+    "It is shown because --average asked for it."
+)
 
 
 def _notes(section: str, latest: Mapping[str, Mapping[str, RunEntry]]) -> Iterator[str]:

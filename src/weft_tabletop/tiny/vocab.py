@@ -13,7 +13,10 @@ LEVELS = (8, 8, 8, 5)  # of the picture codes; their product is how many there a
 CODES = 8 * 8 * 8 * 5
 PLACES = 16  # codes a picture
 SIDE = 64  # pixels of a picture, both ways
-ANSWER_WORDS = "yes no nothing the first second became background should be there at a an table with image none of these options above"
+ANSWER_WORDS = (
+    "yes no nothing the first second became background should be there at a an table with image "
+    "none of these options above"
+)
 # said by the model, or before a request
 FORMS = (THINK, SHOW, "<think> </think>", "Final Answer:", "After 2 steps:", "Step 1: add a")
 LETTERS = re.compile(r"\b[A-E]{1,5}\b")  # of a multiple choice: `AC` is two answers

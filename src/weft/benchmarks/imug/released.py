@@ -1,4 +1,5 @@
-"""IMUG-Bench's two questions to the judge as the released scripts ask them, defects included (docs/reference/errata.md).
+"""IMUG-Bench's two questions to the judge as the released scripts ask them, defects included
+(docs/reference/errata.md).
 
 Their words are nowhere in weft: prompts, and the texts that the scripts assemble, are read from the user's checkout.
 The latter come from the f-strings of two functions, which are parsed and never run. Replies are read as the scripts

@@ -1,4 +1,5 @@
-"""A run's headline score, corrected: by people who annotated some of what its judge judged, or by the judge's calibration card.
+"""A run's headline score, corrected: by people who annotated some of what its judge judged, or by the judge's
+calibration card.
 
 The corrected score is shown next to the plain one and never replaces it. Corrected by people it is prediction-powered
 (`stats/prediction_powered.py`): unbiased whatever the judge does, provided that the annotated questions were drawn at

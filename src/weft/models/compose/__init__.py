@@ -1,7 +1,9 @@
 """Models made of models: test-time strategies around one model, and compositions of several with roles.
 
-cot             the model first plans in words what it is about to make, then makes it; the plan stays out of the history
-self-verify:N   the model reviews its output and makes it again after its own objection, at most N times; the last counts
+cot             the model first plans in words what it is about to make, then makes it; the plan stays out of the
+                history
+self-verify:N   the model reviews its output and makes it again after its own objection, at most N times; the last
+                counts
 best-of:N       the model makes N candidates at once and picks one
 cascade:reasoner=MODEL,painter=MODEL
 weaver:planner=MODEL,visualizer=MODEL

@@ -1,4 +1,5 @@
-"""Self-verification: the model reviews its output and makes it again after its own objection; the last output counts."""
+"""Self-verification: the model reviews its output and makes it again after its own objection; the last output
+counts."""
 
 from msgspec.structs import replace
 

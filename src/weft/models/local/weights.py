@@ -215,7 +215,8 @@ def _is_model_file(path: Path) -> bool:
 
 
 def _stamp_and_digest(known: Mapping[str, str], path: Path) -> tuple[str, str]:
-    """Return the stamp under which a file's digest is stored, and the digest; no stamp if the file changed meanwhile."""
+    """Return the stamp under which a file's digest is stored, and the digest; no stamp if the file changed
+    meanwhile."""
     stamp = _stamp(path)
     if stamp in known:
         return stamp, known[stamp]

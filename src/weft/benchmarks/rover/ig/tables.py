@@ -2,7 +2,8 @@
 dimension and type, and how far reasoning types correlate over models.
 
 `micro` is the mean over tasks, as in the released summary, `macro` the plain mean of the four dimensions. The paper's
-column Overall is sometimes the one and sometimes the other (docs/reference/errata.md), so it has rows of its own. The official
+column Overall is sometimes the one and sometimes the other (docs/reference/errata.md), so it has rows of its own. The
+official
 arithmetic sorts tasks by their ids.
 """
 

@@ -53,7 +53,8 @@ class Janus(TextEngine):
         return outputs
 
     def generate_tokens(self, ids, mask, sampler):
-        """Return an image's tokens for each prompt. Each prompt is in the batch twice: as it is, and without its text."""
+        """Return an image's tokens for each prompt. Each prompt is in the batch twice: as it is, and without its
+        text."""
         count = self.model.config.vision_config.num_image_tokens
         pad = self.model.generation_config.pad_token_id
         if pad is None:
