@@ -424,7 +424,7 @@ def test_models_tells_the_matrix_and_try_what_works(weft: Weft, tmp_path: Path, 
     )
     assert (
         weft("models", "--format", "xml").returncode == 2
-        and "| gemini | mixed |" in weft("models", "--format", "md", "--no-reach").stdout
+        and "| gemini | inline |" in weft("models", "--format", "md", "--no-reach").stdout
     )
     done = weft("models", "try", stand(Gemini()).name)
     assert done.returncode == 0 and done.stdout.count("works") == 5 and "its own image, a turn later" in done.stdout
