@@ -1,4 +1,4 @@
-"""The words weft is made of. Frozen data, no I/O: read this first.
+"""The data types that all packages share. Frozen data, no I/O: read this first.
 
     data files -> Sample -> messages -> Model -> Reply                  generate
     Replies -> Questions -> judge -> Verdicts                           judge

@@ -1,11 +1,11 @@
-"""One command's worth of work: `open_run` makes a session of a configuration and a source of replies, and `Session.go`
-does the work.
+"""Open and run an evaluation: `open_run` builds a session from a configuration and a source of replies, and
+`Session.run` does the work.
 
     async with open_run(RunConfig(benchmark="weave", data="DATA", model="MODEL", judge="JUDGE")) as session:
-        await session.go()
+        await session.run()
 
-A run wires any number of endpoints, each under its role with a limiter, a price and a memo of its own: the model's
-parts, and the judge."""
+A run has any number of endpoints, each under its role with its own limiter, price and cache: the model, or the models
+that it is composed of, and the judge."""
 
 import asyncio
 import contextlib
@@ -26,8 +26,7 @@ from weft.calls.roles import Limits, ModelsByRole
 from weft.errors import MessagesError, UserError, WeftError, format_trace
 from weft.evaluation.config import RunConfig
 from weft.evaluation.dry_run import RoleEstimate, estimate_run
-from weft.evaluation.generate import LiveReplies
-from weft.evaluation.generate import ReplyGenerator as Generating
+from weft.evaluation.generate import LiveReplies, ReplyGenerator
 from weft.evaluation.judging import RunProgress, TurnJudge
 from weft.evaluation.plan import RunPlan, describe_endpoint
 from weft.evaluation.prepare import PreparedDataset, Tell, prepare
@@ -57,8 +56,10 @@ async def open_run(
     dry: bool = False,
     tell: Tell | None = None,
 ) -> "AsyncGenerator[Session]":
-    """A session, with its journal open and the first sample read. `dry`: nobody is asked at all. `tell` is told what is
-    done before there is a run."""
+    """Yield a session, with its journal open and the first sample read.
+
+    `dry`: no call is made. `tell` receives messages about what is prepared before the run begins.
+    """
     config, workspace = validate_config(config), workspace or Workspace(config.home)
     if config.shard:
         shard = parse_shard(config.shard)
@@ -90,7 +91,7 @@ async def open_run(
         counts: tuple[int, int] | None = None
         if shard is not None:
             whole = plan
-            ids, turns = await _while_read(plan.dataset, roles.halt, lambda: _ids_and_turns(whole))
+            ids, turns = await _run_reader(plan.dataset, roles.halt, lambda: _ids_and_turns(whole))
             plan, counts = replace(plan, shard=assign_samples(ids, shard)), (len(ids), turns)
         session = Session(config, plan, roles, found, prepared, counts)
         closing.push_async_callback(session.close)
@@ -118,15 +119,15 @@ def validate_config(config: RunConfig) -> RunConfig:
 
 
 def _limits(config: RunConfig, rubrics: Rubrics) -> Limits:
-    """With a paper's own prompts nothing is sent but what its released scripts send: no question comes before the
-    run."""
-    patience = config.retry_policy or RetryPolicy()
+    """Return the run's limits. With official prompts there is no preflight: only what the released scripts send is
+    sent."""
+    retry_policy = config.retry_policy or RetryPolicy()
     probe = config.probe and not rubrics.official
-    return Limits(config.budget, config.concurrency, config.judge_concurrency, patience, probe)
+    return Limits(config.budget, config.concurrency, config.judge_concurrency, retry_policy, probe)
 
 
 def _judge(config: RunConfig, workspace: Workspace, rubrics: Rubrics, found: RunInputs) -> Endpoint:
-    """The judge, as it is asked. Raises UserError for one that could not answer."""
+    """Return the judge's endpoint, as a batch endpoint if so configured. Raises UserError if it has no text output."""
     more = {"usual": rubrics.settings, "preset": found.judge_preset}
     judge = workspace.endpoint(config.judge, config.judge_options, found.locations[1], **more)
     if lacks := judge.gives.unsupported_reason("text"):
@@ -137,11 +138,11 @@ def _judge(config: RunConfig, workspace: Workspace, rubrics: Rubrics, found: Run
 
 
 async def _read(found: RunInputs) -> tuple[Dataset, dict[str, Any]]:
-    """The dataset, and which samples of it: a random sample is none where it is all there is."""
+    """Return the dataset and the selection. A random sample as large as the dataset is not recorded."""
     dataset = await asyncio.to_thread(found.load)
     chosen = dict(found.selection)
     if sample := chosen.get("sample"):
-        dataset, fewer = await _while_read(
+        dataset, fewer = await _run_reader(
             dataset, Halt(), lambda: draw_samples(dataset, sample["count"], sample["seed"])
         )
         if not fewer and not found.digest:
@@ -149,8 +150,8 @@ async def _read(found: RunInputs) -> tuple[Dataset, dict[str, Any]]:
     return dataset, chosen
 
 
-async def _while_read(dataset: Dataset, halt: Halt, work: Callable[[], T]) -> T:
-    """Work that reads the dataset, in a thread. At Ctrl-C the thread reads no further."""
+async def _run_reader(dataset: Dataset, halt: Halt, work: Callable[[], T]) -> T:
+    """Run `work`, which reads the dataset, in a thread. At Ctrl-C the thread reads no further."""
     try:
         return await await_interruptible(
             asyncio.ensure_future(asyncio.to_thread(work)), halt, "while the dataset was being read"
@@ -161,7 +162,7 @@ async def _while_read(dataset: Dataset, halt: Halt, work: Callable[[], T]) -> T:
 
 
 def _ids_and_turns(plan: RunPlan) -> tuple[list[str], int]:
-    """Of the whole run."""
+    """Return all sample ids of the run, and its number of turns."""
     ids = list[str]()
     turns = 0
     for sample in plan.dataset.samples:
@@ -171,8 +172,8 @@ def _ids_and_turns(plan: RunPlan) -> tuple[list[str], int]:
 
 
 class Session:
-    """`callers` are the endpoints that play in the run, by role; `progress` tells where it stands; `halt` why it ended
-    early, if it did."""
+    """An open run: `callers` are its endpoints by role, `progress` counts what is done, and `halt` has the reason if it
+    ended early."""
 
     def __init__(
         self,
@@ -202,22 +203,24 @@ class Session:
         self._counts = counts
         self.dry_run_progress = RunProgress(plan.expected_samples())  # what a dry run has counted
         self._work: asyncio.Future[None] | None = None
-        self.done = threading.Event()  # that it is, however it ended
-        self.left_nothing = False  # whether it ended before anyone was reached, and left nothing
+        self.done = threading.Event()  # set when the run has ended, for any reason
+        self.left_nothing = False  # the run ended before any endpoint was reached
         most = max_unusable_replies(official=plan.rubrics.official)
-        judge = VlmJudge(self.callers["judge"], roles.blobs, plan.benchmark, raised=self._raised, most_useless=most)
+        judge = VlmJudge(
+            self.callers["judge"], roles.blobs, plan.benchmark, raised=self._store_trace, most_useless=most
+        )
         judging = TurnJudge(plan, self.run_id, judge, roles.blobs, self.journal, self.halt)
         source = found.replies(plan, self.callers)
         if isinstance(source, LiveReplies):
-            source.on_error = self._raised
-        self._generating = Generating(
+            source.on_error = self._store_trace
+        self._generating = ReplyGenerator(
             plan, self.run_id, source, judging, self.journal, self.halt, roles.samples_in_flight
         )
         self.progress = judging.progress
 
     @property
     def reuse_notes(self) -> list[str]:
-        """Why it asks for what seems to be answered, or does not."""
+        """Notes on why cached answers are, or are not, reused."""
         journal = self.journal
         return find_reuse_notes(
             journal.runs(),
@@ -306,12 +309,12 @@ class Session:
             self.journal.set_expected(self.run_id, *counted)
             self.journal.set_left_out(self.run_id, left_out)
 
-    def _raised(self, place: TurnRef, error: Exception) -> None:
-        """What a benchmark, or whatever else of the user's, raised about a turn: its traceback is kept."""
-        self.journal.put_trace(self.run_id, place.sample, place.turn, scrub(format_trace(error)))
+    def _store_trace(self, turn_ref: TurnRef, error: Exception) -> None:
+        """Store the traceback of an error in user code."""
+        self.journal.put_trace(self.run_id, turn_ref.sample, turn_ref.turn, scrub(format_trace(error)))
 
     async def dry_run(self) -> dict[str, RoleEstimate]:
-        """What it would cost, by role."""
+        """Estimate calls, tokens and cost by role."""
         counted = self._prepared.counting_models
         return await estimate_run(
             self.plan, self._found.replies, self.callers, self.prices, self.blobs, counted, self.dry_run_progress

@@ -1,9 +1,9 @@
 """Several benchmarks, some models, one score card.
 
-A suite is the sections `[suite.NAME]` of a config file: a benchmark with its data and options. `jobs` are what it runs,
-one run for each model and section; every run is marked with the suite's section, so that `card` finds them again in any
-journal that they were merged into. The card has each benchmark's headline score on its own paper's scale. There is no
-average across benchmarks, unless it is asked for."""
+A suite is the sections `[suite.NAME]` of a config file: a benchmark with its data and options. `build_jobs` builds one
+run for each model and section. Every run carries its section's name, so `build_score_card` finds it in any journal that
+it was merged into. The card has each benchmark's headline score on its own paper's scale. There is no average across
+benchmarks unless `--average` asks for one."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

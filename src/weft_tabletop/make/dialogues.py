@@ -17,7 +17,7 @@ from weft_tabletop.world.scenes import CELLS, OBJECTS, Scene, Thing
 
 
 class TableTurn(Struct, frozen=True):
-    """One request: `makes` is the number of the picture it is to make, with `scene` its truth; a question has an
+    """One request: `image_number` is the number of the image it is to make, with `scene` its truth; a question has an
     `answer` instead."""
 
     kind: str

@@ -1,7 +1,7 @@
 """What can be asked for at a point of a dialogue: for each kind of request or question, arguments that are possible
 there, or None.
 
-Every kind of the language has a maker. What they choose from, and the dice, are the dialogue's (`Maker`)."""
+Every kind of the language has a maker. What they choose from, and the dice, are the dialogue's (`DialogueMaker`)."""
 
 import random
 from collections.abc import Callable, Sequence
