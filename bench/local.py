@@ -188,11 +188,11 @@ async def one(
     await asyncio.gather(
         *(endpoint.send((Message("user", (Text("warm"),)),), Request("image", draw=at)) for at in range(batch))
     )
-    endpoint._gatherer.done = type(endpoint.measured)()
+    endpoint._queue.counts = type(endpoint.batch_counts)()
     say(f"weft, batch {batch}: loaded in s", round(time.monotonic() - loading, 1))
     with Watch() as watch:
         pictures, took, standing, reason = await in_weft(endpoint, data, home, limit=limit)
-    busy = endpoint.measured.seconds
+    busy = endpoint.batch_counts.seconds
     say(f"weft run weave, batch {batch}: pictures", pictures)
     say(f"weft run weave, batch {batch}: pictures/s", round(pictures / took, 3))
     say(f"weft run weave, batch {batch}: share of time at work", round(busy / took, 3))

@@ -131,7 +131,7 @@ def special(tiny: Tiny, samples: int) -> None:
 
 def whole(tiny: Tiny, form: str, maker: DialogueMaker) -> bool:
     turn, base = maker.turns[-1], maker.inputs[0]
-    text = phrase_request(turn.kind, turn.args, dict.fromkeys(turn.images, "the table"), maker.chance)
+    text = phrase_request(turn.kind, turn.args, dict.fromkeys(turn.images, "the table"), maker.rng)
     due: list = (
         [part for pair in frames(turn.kind, turn.args, base) for part in pair] if form == "several pictures" else []
     )

@@ -260,7 +260,7 @@ def released_cells(results: Path) -> dict[tuple[str, str], float]:
 def cells(run: weft.Run) -> dict[tuple[str, str], float]:
     made: dict[tuple[str, str], float] = {}
     for group, names in (("dimension", ig.DIMENSIONS), ("type", ig.TYPES)):
-        for part, found in ig._parts(group, names, run.results(), True).items():
+        for part, found in ig._build_group_cells(group, names, run.results(), True).items():
             for column, cell in found.items():
                 name = "RA" if column == "Align." else column
                 if cell.value is not None and column != "Align. held":

@@ -279,14 +279,14 @@ def test_who_only_reads_needs_a_journal_and_writes_nothing(tmp_path: Path, journ
         Journal(empty, readonly=True)
     other = Journal(tmp_path / "other.sqlite")
     other.close()
-    for version in (3, 5):
+    for version in (4, 6):
         db = sqlite3.connect(tmp_path / "other.sqlite")
         db.execute(f"PRAGMA user_version = {version}")
         db.commit()
         db.close()
         for readonly in (True, False):
             with pytest.raises(
-                UserError, match=f"was written by another weft .journal version {version}, this one writes 4"
+                UserError, match=f"was written by another weft .journal version {version}, this one writes 5"
             ):
                 Journal(tmp_path / "other.sqlite", readonly=readonly)
     journal.begin_run("r", manifest(), [])
@@ -300,7 +300,7 @@ def test_who_only_reads_needs_a_journal_and_writes_nothing(tmp_path: Path, journ
 
 def test_the_file_is_set_to_lose_nothing(journal: Journal):
     assert journal._rows("PRAGMA journal_mode") == [("wal",)] and journal._rows("PRAGMA synchronous") == [(2,)]
-    assert journal._rows("PRAGMA user_version") == [(4,)] and journal._rows("PRAGMA busy_timeout") == [(30000,)]
+    assert journal._rows("PRAGMA user_version") == [(5,)] and journal._rows("PRAGMA busy_timeout") == [(30000,)]
 
 
 def test_records_that_are_none_are_damage(journal: Journal):

@@ -7,7 +7,7 @@ from pathlib import Path
 from weft.errors import UserError
 
 JOURNAL = "journal.sqlite"
-VERSION = 4  # journals of other versions are rejected
+VERSION = 5  # journals of other versions are rejected
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, request_digest TEXT NOT NULL, run TEXT NOT NULL, role TEXT NOT NULL,
