@@ -118,7 +118,7 @@ def _answers(messages: object, want: str) -> object:
 def _judges(messages: object, want: str, question: object) -> object:
     from weft.models.baselines import ConstantJudge
 
-    return ConstantJudge(None)._filled(question.schema)  # type: ignore[attr-defined]
+    return ConstantJudge(None)._fill(question.schema)  # type: ignore[attr-defined]
 
 
 _answers.version = _judges.version = "1"  # type: ignore[attr-defined]

@@ -44,7 +44,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
         questions = _questions(name, data, folder)
         for _ in range(count // len(found)):
             question = chance.choice(questions)
-            good = ConstantJudge(chance.choice([None, 0, 1, 2, 3, 5]))._filled(question.schema)
+            good = ConstantJudge(chance.choice([None, 0, 1, 2, 3, 5]))._fill(question.schema)
             text = spoil_text(good, chance)
             began = time.process_time()
             judge = VlmJudge(Says(text), Blobs(folder / "replies" / "b"), benchmark)
@@ -64,7 +64,7 @@ def _questions(name: str, data: Path, folder: Path) -> list[Question]:
 
     def judge(messages: Any, want: str, question: Question) -> Any:
         kept.append(question)
-        return ConstantJudge(None)._filled(question.schema)
+        return ConstantJudge(None)._fill(question.schema)
 
     judge.version = "1"  # type: ignore[attr-defined]
     api.evaluate(name, data=data, model="reference", judge=judge, home=folder / "replies" / f"{name}-home")
