@@ -9,15 +9,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from fuzz import Broken
 from fuzz.spoil import spoil_bytes, spoil_json
 from server import drawn
 from weft.calls.caller import Caller, EndpointDown, Halt, RetryPolicy
 from weft.calls.prices import Budget
 from weft.models.registry import resolve_endpoint
+from weft.serving.chat import ModelCard
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Message, Reply, Request, Text
+from weft.types import Gives, Message, Reply, Request, Takes, Text
 from wires import http_models
 
 ONCE = RetryPolicy(
@@ -122,6 +125,13 @@ def _answer(chance: random.Random) -> bytes:
     return spoil_bytes(whole, chance) if chance.random() < 0.1 else whole
 
 
+def _card() -> bytes:
+    """What a `weft serve` server says of its model: without it, served/ has no endpoint that could be attacked."""
+    card = msgspec.to_builtins(ModelCard("m", {"provider": "served", "model": "m"}, Takes(), Gives(), 4))
+    body = json.dumps({"data": [{"id": "m", "weft": card}]}).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body
+
+
 def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
     return asyncio.run(_attack(chance, count, folder))
 
@@ -141,7 +151,8 @@ async def _attack(chance: random.Random, count: int, folder: Path) -> Counter[st
                 0,
             )
             await reader.readexactly(length)
-            writer.write(_answer(chance))
+            asks_for_card = head.split(b" ")[1].endswith(b"/models")
+            writer.write(_card() if asks_for_card else _answer(chance))
             await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass
@@ -153,7 +164,9 @@ async def _attack(chance: random.Random, count: int, folder: Path) -> Counter[st
     models = http_models(url)
     blobs, journal = Blobs(folder / "bodies" / "blobs"), Journal(folder / "bodies" / "journal.sqlite")
     for name, model in models.items():
-        endpoint = resolve_endpoint(model, blobs, {"timeout": "5"})
+        endpoint = await asyncio.to_thread(
+            resolve_endpoint, model, blobs, {"timeout": "5"}
+        )  # served/ asks for its card
 
         async def ask(number: int, name: str = name, endpoint: Any = endpoint) -> None:
             caller = Caller(
