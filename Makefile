@@ -2,12 +2,13 @@
 # make test   set up, then lint, types and tests; test-local is the part of it that needs torch and Ray
 # make docs   set up, then build the documentation site into site/
 # make attack everything that is made to break weft, with counts; minutes; `make attack SEED=7 PARTS="kills faults"`
+# make conformance CHECKOUTS=DIR   run the papers' released scripts from their clones beside weft; SYSTEMS="weave imug", LARGE=1
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))  # one more than cores: tests wait, too
 
-.PHONY: run test test-local extras attack check tools bench docs clean
+.PHONY: run test test-local extras attack conformance check tools bench docs clean
 
 run: .venv/plain
 	$(BIN)/weft run
@@ -40,6 +41,10 @@ docs: .venv/docs
 
 attack: .venv/ready
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(PARTS) $(if $(SEED),--seed $(SEED)) $(if $(SCALE),--scale $(SCALE))
+
+conformance: .venv/ready
+	@test -n "$(CHECKOUTS)" || { echo "give CHECKOUTS=DIR, the folder with the clones weave/, imug/, rover/, planviz/, opening/"; exit 2; }
+	$(BIN)/python -m conformance.record $(CHECKOUTS) $(if $(SYSTEMS),--systems $(SYSTEMS)) $(if $(LARGE),--large)
 
 check: .venv/ready
 	$(BIN)/ruff check .

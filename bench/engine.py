@@ -74,8 +74,8 @@ async def bare(url: str, folder: Path) -> dict:
 
 
 async def ours(url: str, folder: Path) -> dict:
+    from weft.calls.budget import Budget
     from weft.calls.caller import Caller
-    from weft.calls.prices import Budget
     from weft.models.providers.openai_chat import OpenAIChat
     from weft.store.blobs import Blobs
     from weft.store.journal import Journal

@@ -70,8 +70,9 @@ async def bare(url: str, calls: int, width: int) -> float:
 
 
 async def ours(url: str, calls: int, width: int) -> float:
+    from weft.calls.budget import Budget
     from weft.calls.caller import Caller
-    from weft.calls.prices import Budget, Price
+    from weft.calls.prices import Price
     from weft.models.registry import resolve_endpoint
     from weft.store.blobs import Blobs
     from weft.store.journal import Journal

@@ -100,8 +100,8 @@ async def serve(name: str) -> None:
 
 async def asked(name: str, url: str, width: int | None, most: float | None) -> dict:
     """All calls, as many of them under way as a run has; cut short after `most` seconds."""
+    from weft.calls.budget import Budget
     from weft.calls.caller import Caller
-    from weft.calls.prices import Budget
     from weft.calls.roles import MIN_SAMPLES_IN_FLIGHT
     from weft.errors import WeftError
     from weft.models.registry import resolve_endpoint

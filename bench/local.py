@@ -327,8 +327,8 @@ def diffusers_(place: Path, small: bool, samples: int) -> None:
     say("weft diffusers: known in s", round(time.monotonic() - began, 1))
 
     async def go() -> float:
+        from weft.calls.budget import Budget
         from weft.calls.caller import Caller
-        from weft.calls.prices import Budget
         from weft.store.journal import Journal
 
         await endpoint.load()

@@ -113,8 +113,8 @@ def replies(folder: Path) -> dict[str, tuple[float, float]]:
     code = f"""
 import asyncio
 from pathlib import Path
+from weft.calls.budget import Budget
 from weft.calls.caller import Caller, RetryPolicy
-from weft.calls.prices import Budget
 from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal

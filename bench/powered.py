@@ -5,9 +5,9 @@
 A study: so many dialogues of one to eight questions. Dialogues are easy or hard; a judge is too kind on average, and
 more so in long dialogues, noisy, and wrong in the same way about a whole dialogue. People rate some questions, or all
 of some dialogues, or one question of each of some dialogues, drawn at random; what is rated of dialogues of one size
-stands for all of that size (`evened`), but for one row that shows why. In the last two rows the number is half the mean
-of one kind of question and half that of another, which stand in the same dialogues, and some questions are decided by
-rule. Printed, for the judge's plain mean, for people alone, and corrected (prediction-powered): how often the interval
+stands for all of that size (`evened`), but for one row that shows why. In two rows the number is half the mean of
+one kind of question and half that of another, which stand in the same dialogues, and some questions are decided by
+rule. In the last row people give full marks to most. Printed, for the judge's plain mean, for people alone, and corrected (prediction-powered): how often the interval
 has the true mean in it, how wide it is on average; the mean of lambda, and how far the corrected number is off on
 average."""
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from weft.stats.prediction_powered import PoweredEstimate, WeightedMean, estimate_powered_sum, weigh_rated_items
 
+LEVEL = 0.55  # of the easiest kind of question
 KINDS: dict[str, dict[str, Any]] = {
     "100 questions": {"questions": 100},
     "100 questions, poor judge": {"questions": 100, "noise": 0.5},
@@ -30,6 +31,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "one each of 60, not evened": {"spread": 60, "even": False},
     "100 questions, two means": {"questions": 100, "kinds": 2},
     "20 dialogues, two means": {"rated": 20, "kinds": 2},
+    "20 questions, near full marks": {"questions": 20, "level": 1.3},
 }
 WAYS: dict[str, Callable[[PoweredEstimate], tuple[float, float | None, float | None]]] = {
     "plain": lambda one: (one.judge_only.value or 0.0, one.judge_only.low, one.judge_only.high),
@@ -38,19 +40,19 @@ WAYS: dict[str, Callable[[PoweredEstimate], tuple[float, float | None, float | N
 }
 
 
-def truth_of(kinds: int, chance: np.random.Generator, dialogues: int) -> tuple[list[int], Any, Any]:
+def truth_of(kinds: int, chance: np.random.Generator, dialogues: int, level: float) -> tuple[list[int], Any, Any]:
     """Sizes of dialogues; the truth of each question; what kind it is."""
     sizes = chance.integers(1, 9, dialogues)
     of = np.repeat(np.arange(dialogues), sizes)
     kind = chance.integers(0, kinds, len(of))
     ease = 0.2 * chance.normal(size=dialogues)[of]
-    right = np.clip(0.55 + 0.15 * kind + ease + 0.2 * chance.normal(size=len(of)), 0, 1)
+    right = np.clip(level + 0.15 * kind + ease + 0.2 * chance.normal(size=len(of)), 0, 1)
     return list(sizes), np.round(right * 10) / 10, kind
 
 
-def expected(kinds: int) -> float:
+def expected(kinds: int, level: float) -> float:
     """The true number: of a million questions."""
-    _, right, kind = truth_of(kinds, np.random.default_rng(99), 250_000)
+    _, right, kind = truth_of(kinds, np.random.default_rng(99), 250_000, level)
     return float(np.mean([right[kind == one].mean() for one in range(kinds)]))
 
 
@@ -64,8 +66,9 @@ def study(
     noise: float = 0.12,
     kinds: int = 1,
     even: bool = True,
+    level: float = LEVEL,
 ) -> PoweredEstimate | None:
-    sizes, right, kind = truth_of(kinds, chance, dialogues)
+    sizes, right, kind = truth_of(kinds, chance, dialogues, level)
     of = np.repeat(np.arange(dialogues), sizes)
     drift = 0.08 * chance.normal(size=dialogues)[of]
     drift = drift + 0.03 * (np.array(sizes)[of] - 4.5)
@@ -106,7 +109,7 @@ def study(
 
 def coverage(studies: int, seed: int = 0, **kind: Any) -> dict[str, tuple[float, float]]:
     """By way: the share of intervals that have the truth in them, and their mean width; and lambda's mean."""
-    chance, true = np.random.default_rng(seed), expected(kind.get("kinds", 1))
+    chance, true = np.random.default_rng(seed), expected(kind.get("kinds", 1), kind.get("level", LEVEL))
     found = [one for one in (study(chance, **kind) for _ in range(studies)) if one is not None]
     made: dict[str, tuple[float, float]] = {}
     for name, way in WAYS.items():

@@ -33,8 +33,8 @@ class Model:
 
 async def timed(model: str, home: Path, calls: int, picture: bytes | None) -> float:
     """Calls a second."""
+    from weft.calls.budget import Budget
     from weft.calls.caller import Caller
-    from weft.calls.prices import Budget
     from weft.models.registry import resolve_endpoint
     from weft.store.blobs import Blobs
     from weft.store.journal import Journal

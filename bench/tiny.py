@@ -21,25 +21,18 @@ from weft.types import Image
 from weft_tabletop.exact import imug as points
 from weft_tabletop.make import imug_points
 from weft_tabletop.make.as_messages import build_sample, chat_messages, reference_replies
-from weft_tabletop.make.dialogues import MAKERS, DialogueMaker, TableDialogue, TableTurn, start_scene
+from weft_tabletop.make.dialogues import DialogueMaker, TableDialogue, TableTurn
+from weft_tabletop.make.questions import MAKERS
 from weft_tabletop.make.requests import EVENTS
+from weft_tabletop.make.start_scenes import start_scene
 from weft_tabletop.tiny import prompt, vocab
 from weft_tabletop.tiny.endpoint import SHIPPED
 from weft_tabletop.tiny.infer import Tiny
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import (
-    DOCUMENTS,
-    HELPED,
-    OPEN,
-    QUESTIONS,
-    SHOW,
-    THINK,
-    TableRequest,
-    describe_scene,
-    phrase_request,
-)
-from weft_tabletop.world.operations import EDITS, frames
+from weft_tabletop.world.language import TableRequest, describe_scene, phrase_request
+from weft_tabletop.world.operations import EDITS, build_frames
 from weft_tabletop.world.scenes import Scene, draw, read
+from weft_tabletop.world.wordings import DOCUMENTS, HELPED, OPEN, QUESTIONS, SHOW, THINK
 
 BEFORE = {  # what must have happened for a request to make sense
     "after": ["gravity"],
@@ -133,7 +126,9 @@ def whole(tiny: Tiny, form: str, maker: DialogueMaker) -> bool:
     turn, base = maker.turns[-1], maker.inputs[0]
     text = phrase_request(turn.kind, turn.args, dict.fromkeys(turn.images, "the table"), maker.rng)
     due: list = (
-        [part for pair in frames(turn.kind, turn.args, base) for part in pair] if form == "several pictures" else []
+        [part for pair in build_frames(turn.kind, turn.args, base) for part in pair]
+        if form == "several pictures"
+        else []
     )
     if form == "thinking first":
         text, due = f"{THINK} {text}", [f"<think> {describe_scene(turn.scene)} </think>", turn.scene]
@@ -145,9 +140,14 @@ def whole(tiny: Tiny, form: str, maker: DialogueMaker) -> bool:
                 f"Final Answer: {turn.answer}",
             ],
         )
-    items = [vocab.USER, *([tiny.codes(draw(base))] if turn.images else []), *vocab.encode(text), vocab.ASSISTANT]
-    parts = tiny.reply(items, one_picture=form == "thinking first").parts
-    made = [vocab.encode(part) if isinstance(part, str) else read(tiny.picture(part)).scene for part in parts]
+    items = [
+        vocab.USER,
+        *([tiny.encode_image(draw(base))] if turn.images else []),
+        *vocab.encode(text),
+        vocab.ASSISTANT,
+    ]
+    parts = tiny.reply(items, one_image=form == "thinking first").parts
+    made = [vocab.encode(part) if isinstance(part, str) else read(tiny.decode_image(part)).scene for part in parts]
     return made == [vocab.encode(part) if isinstance(part, str) else part for part in due]
 
 
@@ -158,7 +158,7 @@ def reply(tiny: Tiny, maker: DialogueMaker) -> tuple[bool, float]:
         scenes[str(scene)] = scene
         return Image(str(scene), "image/png", 64, 64, 1)
 
-    sample = build_sample(maker.dialogue(), "s", image_of)
+    sample = build_sample(maker.build(), "s", image_of)
     last = sample.turns[-1]
     seen = history.build_messages(
         sample, last, reference_replies(sample, last.number), WeaveOptions("dialogue", "inline")
@@ -166,13 +166,13 @@ def reply(tiny: Tiny, maker: DialogueMaker) -> tuple[bool, float]:
     # these come up in IMUG-Bench's format alone: pictures with their turn, without numbers
     if maker.turns[-1].kind in OPEN:
         given = tuple(range(1, len(maker.inputs) + 1)) if maker.turns[-1].kind == "add any" else ()
-        turns = (structs.replace(maker.turns[0], gives=given), *maker.turns[1:])
+        turns = (structs.replace(maker.turns[0], input_images=given), *maker.turns[1:])
         seen = chat_messages(TableDialogue("", maker.inputs, turns), image_of)[:-1]
-    items = prompt.prompt(seen)
+    items = prompt.build_prompt(seen)
     drawn = {item.digest: draw(scenes[item.digest]) for item in items if isinstance(item, Image)}
     began = time.perf_counter()
-    said = tiny.reply([tiny.codes(drawn[item.digest]) if isinstance(item, Image) else item for item in items])
-    made = [part if isinstance(part, str) else tiny.picture(part) for part in said.parts]
+    said = tiny.reply([tiny.encode_image(drawn[item.digest]) if isinstance(item, Image) else item for item in items])
+    made = [part if isinstance(part, str) else tiny.decode_image(part) for part in said.parts]
     seconds = time.perf_counter() - began
     return is_right(made, maker.turns[-1], maker.scenes.get(maker.turns[-1].images.get("image", 0))), seconds
 

@@ -14,6 +14,8 @@ import asyncio
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from concurrent.futures.thread import _WorkItem
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -25,6 +27,9 @@ from server import Provider
 from toy import write_weave
 
 PACKAGE = str(Path(weft.__file__).parent) + "/"
+THREAD_START = threading.Thread.start.__code__
+JOB_INIT, JOB_RUN = _WorkItem.__init__.__code__, _WorkItem.run.__code__  # of a thread pool, whichever thread has time
+Work = threading.Thread | _WorkItem  # what runs functions of its own, where it was started
 INNER = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>", "<module>")
 # the first function of a turn (and its former name), and the first of a report
 BEGINS = ("build_messages", "see")  # the first function of a turn, and its former name
@@ -62,13 +67,25 @@ def one_turn() -> list[dict[str, Any]]:
 
 
 def traced(work: Any) -> list[Step]:
-    """The functions of weft that `work` calls, in the order of their first call, in whatever thread."""
-    order: dict[CodeType, None] = {}
+    """The functions of weft that `work` calls, in the order of their first call.
+
+    What a thread or a job of a thread pool calls stands where it was started, so that the order does not depend on how
+    busy the machine is.
+    """
+    calls: dict[Work, dict[CodeType | Work, None]] = {}
+    running: dict[threading.Thread, Work] = {}  # the job of a thread
 
     def see(frame: FrameType, event: str, _: Any) -> None:
+        thread = threading.current_thread()
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(PACKAGE) and code.co_name not in INNER:
-            order.setdefault(code)
+        if code is JOB_RUN:
+            running[thread] = frame.f_locals["self"] if event == "call" else thread
+        elif event == "call":
+            own = calls.setdefault(running.get(thread, thread), {})
+            if code is THREAD_START or code is JOB_INIT:
+                own.setdefault(frame.f_locals["self"])
+            elif code.co_filename.startswith(PACKAGE) and code.co_name not in INNER:
+                own.setdefault(code)
 
     threading.setprofile(see)
     sys.setprofile(see)
@@ -77,7 +94,16 @@ def traced(work: Any) -> list[Step]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
+    order = dict.fromkeys(_with_jobs(threading.current_thread(), calls))
     return [Step(code.co_qualname, code.co_filename.removeprefix(PACKAGE)) for code in order]
+
+
+def _with_jobs(work: Work, calls: dict[Work, dict[CodeType | Work, None]]) -> Iterator[CodeType]:
+    for call in calls.get(work, {}):
+        if isinstance(call, CodeType):
+            yield call
+        else:
+            yield from _with_jobs(call, calls)
 
 
 def run_and_report() -> list[Step]:

@@ -29,7 +29,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
 
-from conformance.told import Told  # noqa: E402
+from conformance.report import Report  # noqa: E402
 
 SYSTEMS = ("weave", "imug", "rover", "planviz", "opening")
 CACHE = HERE.parent / ".conformance"
@@ -64,13 +64,13 @@ def main() -> int:
     missing = [file for file in system.FILES if not (args.checkout / file).is_file()]
     if missing:
         parser.error(f"{args.checkout} has no {missing[0]}: is it a clone of the repository of {args.system}?")
-    told = Told(set(args.parts.split(",")) if args.parts else None)
+    report = Report(set(args.parts.split(",")) if args.parts else None)
     with contextlib.ExitStack() as stack:
         work = args.work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
         work.mkdir(parents=True, exist_ok=True)
-        system.compare(args.checkout.absolute(), args.data, work.absolute(), python_with(system.NEEDS), told)
-    print(told.table())
-    return 1 if told.unexplained else 0
+        system.compare(args.checkout.absolute(), args.data, work.absolute(), python_with(system.NEEDS), report)
+    print(report.table())
+    return 1 if report.unexplained else 0
 
 
 if __name__ == "__main__":

@@ -8,15 +8,16 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from PIL import Image, ImageDraw, ImageFilter
 
 import weft
+from conformance.imug_odd import ODD_FILES, refuse_broken
+from conformance.report import Report
 from conformance.server import Asked, Server
-from conformance.told import Told
 from conformance.weave import settings, weft_cli
 from server import drawn
 from weft.benchmarks.imug import mcq
@@ -72,33 +73,37 @@ ODD = {  # what a judge may say about points, about a key; and why it is read ot
 }
 
 
-def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: Told) -> None:
+def compare(checkout: Path, data: Path | None, work: Path, python: Path, report: Report) -> None:
     folder = dataset(checkout, data, work / "data")
     records = [json.loads(line) for line in (folder / "benchmark.jsonl").read_text().splitlines()]
     turns = [task for record in records for task in record["tasks"]]
-    told.say(
+    report.say(
         f"{len(records)} dialogues, {len(turns)} turns, from "
         f"{data or 'invented tasks on the released keys and references'}"
     )
     with Server() as server:
         server.answers = {"model": model, "judge": judge}
         side = Sides(checkout, folder, work, python, server, records)
-        if told.wants("model"):
-            side.ask(told)
-        if told.wants("judge"):
+        if report.wants("model"):
+            side.ask(report)
+        if report.wants("judge"):
             for name, spoil in SPOILS.items():
-                side.compare(name, spoil, told)
-        if told.wants("odd"):
+                side.compare(name, spoil, report)
+        if report.wants("odd"):
             for name, (points, key, why) in ODD.items():
                 server.answers["judge"] = lambda asked, points=points, key=key: (
                     key if "determined_answer" in asked.texts else points
                 )
-                side.compare(f"a judge that says {name}", None, told, part="odd", why=why, requests=False)
+                side.compare(f"a judge that says {name}", None, report, part="odd", why=why, requests=False)
             server.answers["judge"] = judge
-    if told.wants("answers"):
-        answers(checkout, told)
-    if told.wants("grids"):
-        grids(checkout, folder, work, python, told)
+        if report.wants("files"):
+            server.answers["judge"] = refuse_broken(judge)
+            for name, (spoil, why) in ODD_FILES.items():
+                side.compare(name, spoil, report, part="files", why=why, requests=False)
+    if report.wants("answers"):
+        answers(checkout, report)
+    if report.wants("grids"):
+        grids(checkout, folder, work, python, report)
 
 
 def dataset(checkout: Path, data: Path | None, folder: Path) -> Path:
@@ -237,7 +242,7 @@ class Sides:
             self.script("run_evaluation.py", *words)
         return outputs
 
-    def ask(self, told: Told) -> None:
+    def ask(self, report: Report) -> None:
         self._server.asked.clear()
         shutil.rmtree(self._work / "outputs", ignore_errors=True)
         self.made()
@@ -249,10 +254,10 @@ class Sides:
             [(one.kind, one.messages, one.rest) for one in self._server.of(side, "model")]
             for side in ("released", "weft")
         )
-        told.bags("model", "requests of the client", *sides)
+        report.bags("model", "requests of the client", *sides)
 
     def compare(
-        self, name: str, spoil: Any, told: Told, part: str = "judge", why: str = "", requests: bool = True
+        self, name: str, spoil: Any, report: Report, part: str = "judge", why: str = "", requests: bool = True
     ) -> None:
         outputs = self._work / "spoilt" / name
         shutil.rmtree(outputs, ignore_errors=True)
@@ -269,25 +274,25 @@ class Sides:
         theirs, ours = self._server.of("released", "judge"), self._server.of("weft", "judge")
         what = f"{part}, {name}" if part == "judge" else part
         if requests:
-            self._prompts(what, outputs, theirs, [one for one in ours if len(one.messages) == 2], told)
-            told.bags(what, "what else is sent", {settings(one) for one in theirs}, {settings(one) for one in ours})
+            self._prompts(what, outputs, theirs, [one for one in ours if len(one.messages) == 2], report)
+            report.bags(what, "what else is sent", {settings(one) for one in theirs}, {settings(one) for one in ours})
         run = weft.Run.from_home(home, "last", weft.benchmarks.base.load_benchmark("imug"))
         label = "" if part == "judge" else f"{name}: "
-        told.same(what, f"{label}scores of turns", summary["scores"], self.scores(run), why)
-        told.same(what, f"{label}cells of the summary", summary["cells"], cells_of(run), why)
+        report.same(what, f"{label}scores of turns", summary["scores"], scores_of(run), why)
+        report.same(what, f"{label}cells of the summary", summary["cells"], cells_of(run), why)
 
-    def _prompts(self, what: str, outputs: Path, theirs: list[Asked], ours: list[Asked], told: Told) -> None:
+    def _prompts(self, what: str, outputs: Path, theirs: list[Asked], ours: list[Asked], report: Report) -> None:
         """The scripts ask more than weft does: about cubes, which they then read from pixels, and for keys that no
         answer waits for."""
         asked = {one.messages for one in ours}
         cubes = [one for one in theirs if "Geometric_Coloring/cubes_" in one.texts and one.messages not in asked]
         keys = [one for one in theirs if "determined_answer" in one.texts and one.messages not in asked]
         if len(keys) == self._unanswered(outputs):
-            told.say(
+            report.say(
                 f"{what}: the scripts also ask {len(keys)} keys that no answer waits for, and about {len(cubes)} cubes"
             )
             theirs = [one for one in theirs if one not in keys]
-        told.bags(what, "prompts with their pictures", [one.messages for one in theirs if one not in cubes], asked)
+        report.bags(what, "prompts with their pictures", [one.messages for one in theirs if one not in cubes], asked)
 
     def _unanswered(self, outputs: Path) -> int:
         """Dynamic questions without an answer."""
@@ -354,9 +359,10 @@ class Sides:
             "cells": {place: value for place, value in cells.items() if value is not None},
         }
 
-    def scores(self, run: weft.Run) -> dict[Any, float]:
-        values = {(one.sample, one.turn + 1): percent(one, by_script=True) for one in run.verdicts}
-        return {place: round(value / 100, 6) for place, value in values.items() if value is not None}
+
+def scores_of(run: weft.Run) -> dict[Any, float]:
+    values = {(one.sample, one.turn + 1): percent(one, official=True) for one in run.verdicts}
+    return {place: round(value / 100, 6) for place, value in values.items() if value is not None}
 
 
 def lines_of(path: Path) -> Iterable[dict[str, Any]]:
@@ -371,29 +377,41 @@ def cells_of(run: weft.Run) -> dict[Any, Any]:
     cells: dict[Any, Any] = {}
     for part, some in parts.items():
         for way, metric in METRIC_COLUMNS.items():
-            cells[part, way] = build_cell((one for one in some if one.metric == metric), by_script=True).value
-        cells[part, "Avg"] = build_cell(some, by_script=True).value
-    return {place: value for place, value in cells.items() if value is not None}
+            cells[part, way] = build_cell((one for one in some if one.metric == metric), official=True).value
+        cells[part, "Avg"] = build_cell(some, official=True).value
+    return {place: round(value, 2) for place, value in cells.items() if value is not None}
 
 
-def answers(checkout: Path, told: Told) -> None:
+def answers(checkout: Path, report: Report) -> None:
     """Random answers and keys through the released multiple-choice scorer, which needs nothing but Python, and through
     ours."""
+    score = released_choice_scorer(checkout)
+    pairs = random_choices(ANSWERS)
+    agree = sum(score(key, said) == mcq.score_as_released(said, key) for key, said in pairs)
+    report.count("answers", "random answers by the released multiple choice", agree, ANSWERS)
+
+
+def released_choice_scorer(checkout: Path) -> Callable[[str, str], float]:
     sys.path.insert(0, str(checkout / "scripts/auxiliary"))
     spec = importlib.util.spec_from_file_location("released_mcq", checkout / "scripts/auxiliary/score_mcq.py")
     assert spec is not None and spec.loader is not None
     theirs = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(theirs)
+    return theirs.calculate_score
+
+
+def random_choices(count: int) -> list[tuple[str, str]]:
+    """Keys and answers."""
     chance = random.Random(1)
-    agree = 0
-    for _ in range(ANSWERS):
+    made: list[tuple[str, str]] = []
+    for _ in range(count):
         key = chance.choice(("A", "B", "BD", "A, C", "E", "", "G", "F and G"))
         said = "".join(chance.choice((*WORDS, " ", ", ", "; ", "-", "G", "é")) for _ in range(chance.randrange(4)))
-        agree += theirs.calculate_score(key, said) == mcq.score_as_released(said, key)
-    told.count("answers", "random answers by the released multiple choice", agree, ANSWERS)
+        made.append((key, said))
+    return made
 
 
-def grids(checkout: Path, data: Path, work: Path, python: Path, told: Told) -> None:
+def grids(checkout: Path, data: Path, work: Path, python: Path, report: Report) -> None:
     """Every cubes picture of the repository, spoilt in some ways, and photographs in place of grids, through both
     readers."""
     folder = work / "grids"
@@ -407,6 +425,17 @@ def grids(checkout: Path, data: Path, work: Path, python: Path, told: Told) -> N
             spoilt.save(folder / f"{path.stem} {name}.png")
     for path in others[:: max(1, len(others) // 120)]:
         Image.open(path).convert("RGB").save(folder / f"photograph {path.stem}.png")
+    theirs = read_released_grids(checkout, python, folder)
+    ours = {path.name: as_rows(read_grid_as_released(Image.open(path))) for path in sorted(folder.iterdir())}
+    report.same(
+        "grids",
+        f"pictures ({len(pictures)} of cubes in {len(spoils(Image.new('RGB', (50, 50))))} ways, photographs)",
+        theirs,
+        ours,
+    )
+
+
+def read_released_grids(checkout: Path, python: Path, folder: Path) -> dict[str, str]:
     reader = (
         "import sys, json; sys.path.insert(0, sys.argv[1]); from score_grid import GridCVAnalyzer; from pathlib "
         "import Path; "
@@ -415,14 +444,7 @@ def grids(checkout: Path, data: Path, work: Path, python: Path, told: Told) -> N
     done = subprocess.run(
         [python, "-c", reader, checkout / "scripts/auxiliary", folder], capture_output=True, text=True, check=True
     )
-    theirs = {name: as_rows(grid) for name, grid in json.loads(done.stdout).items()}
-    ours = {path.name: as_rows(read_grid_as_released(Image.open(path))) for path in sorted(folder.iterdir())}
-    told.same(
-        "grids",
-        f"pictures ({len(pictures)} of cubes in {len(spoils(Image.new('RGB', (50, 50))))} ways, photographs)",
-        theirs,
-        ours,
-    )
+    return {name: as_rows(grid) for name, grid in json.loads(done.stdout).items()}
 
 
 def as_rows(grid: Any) -> str:

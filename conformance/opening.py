@@ -17,14 +17,14 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from PIL import ExifTags, Image
 
+from conformance.report import Report
 from conformance.server import Asked, Server
-from conformance.told import Told
 from conformance.weave import weft_cli
 from weft.arena.files import read_answer_scores, read_verdicts
 from weft.arena.tables import CRITERIA, build_agreement_table, build_summary_table
@@ -147,11 +147,13 @@ Numbers = dict[Any, Any]
 Task = dict[str, Records]  # steps: what is asked, and what each model made of it
 
 
-def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: Told) -> None:
+def compare(checkout: Path, data: Path | None, work: Path, python: Path, report: Report) -> None:
     released = Checkout(checkout, work, python)
-    for part in (rates, agreement, scores, parsing, sampling, messages):
-        if told.wants(part.__name__):
-            part(released, told)
+    from conformance.opening_odd import orders  # it is made of what is below
+
+    for part in (rates, agreement, scores, parsing, sampling, messages, orders):
+        if report.wants(part.__name__):
+            part(released, report)
 
 
 class Checkout:
@@ -265,7 +267,7 @@ class Checkout:
         return json.loads((place / "made.json").read_text())
 
 
-def rates(checkout: Checkout, told: Told) -> None:
+def rates(checkout: Checkout, report: Report) -> None:
     """All four rates of all models and of all pairs; then on random files, and on files with what the judge keeps of a
     tie with a space."""
     for name, file in {"human": HUMAN, **JUDGES}.items():
@@ -276,40 +278,40 @@ def rates(checkout: Checkout, told: Told) -> None:
             battles_in(checkout, records),
         )
         ours = our_rates(battles)
-        told.same("rates", f"{name}, models{', an id each' if lost else ''}", theirs, ours)
-        matched(name, pairs, our_pairs(battles), told)
+        report.same("rates", f"{name}, models{', an id each' if lost else ''}", theirs, ours)
+        matched(name, pairs, our_pairs(battles), report)
         if lost:
             shipped, _ = checkout.rates(records)
             off = max(abs(shipped.get(key, 0) - value) for key, value in ours.items())
             why = f"known defect 3, one id for two models: {lost} of {len(records):,} verdicts overwritten, rates off by up to {off:.2f}"
-            told.same("rates", f"{name}, models, ids as shipped", shipped, ours, why)
+            report.same("rates", f"{name}, models, ids as shipped", shipped, ours, why)
     chance = random.Random(1)
     files = [random_verdicts(chance, WINNERS) for _ in range(RATE_FILES)]
-    told.same("rates", f"{len(files)} random files", *both_rates(checkout, files))
-    spaced(checkout, [random_verdicts(chance, (*WINNERS, "Tie ()")) for _ in range(RATE_FILES // 10)], told)
+    report.same("rates", f"{len(files)} random files", *both_rates(checkout, files))
+    spaced(checkout, [random_verdicts(chance, (*WINNERS, "Tie ()")) for _ in range(RATE_FILES // 10)], report)
 
 
-def matched(name: str, theirs: Numbers, ours: Numbers, told: Told) -> None:
+def matched(name: str, theirs: Numbers, ours: Numbers, report: Report) -> None:
     """Tables of pairs. The one without ties is apart: the script's is the one with ties as nothing."""
-    told.same("rates", f"{name}, pairs", without(theirs, "without tie"), without(ours, "without tie"))
+    report.same("rates", f"{name}, pairs", without(theirs, "without tie"), without(ours, "without tie"))
     wrong = {("with tie 0", *key): value for (_, *key), value in only(theirs, "without tie").items()}
-    told.same("rates", f"{name}, pairs without tie, ties as battles", wrong, only(ours, "with tie 0"))
+    report.same("rates", f"{name}, pairs without tie, ties as battles", wrong, only(ours, "with tie 0"))
     why = "known defect 5: the script counts ties as battles, so that its table is the one with ties as 0"
-    told.same("rates", f"{name}, pairs without tie", only(theirs, "without tie"), only(ours, "without tie"), why)
+    report.same("rates", f"{name}, pairs without tie", only(theirs, "without tie"), only(ours, "without tie"), why)
 
 
-def spaced(checkout: Checkout, files: Sequence[Records], told: Told) -> None:
+def spaced(checkout: Checkout, files: Sequence[Records], report: Report) -> None:
     """Ties that lean to neither, since the script cut off to whom."""
     theirs, ours = both_rates(checkout, files)
-    told.same("rates", "ties as 'Tie ()', all but FDT", without(theirs, "FDT"), without(ours, "FDT"))
+    report.same("rates", "ties as 'Tie ()', all but FDT", without(theirs, "FDT"), without(ours, "FDT"))
     nobodys = {
-        ("FDT", model, at): rates_of([to_rival(one, model) for one in battles], model)["FDT"].value
+        ("FDT", model, at): as_printed(rates_of([to_rival(one, model) for one in battles], model)["FDT"].value)
         for at, battles in enumerate(battles_in(checkout, records) for records in files)
         for model in list_models(battles)
     }
-    told.same("rates", "ties as 'Tie ()', FDT, to nobody", only(theirs, "FDT"), nobodys)
+    report.same("rates", "ties as 'Tie ()', FDT, to nobody", only(theirs, "FDT"), nobodys)
     why = "known defect 1: the script gives such a tie to nobody, so that FDT of two models does not come to 100; weft gives each half"
-    told.same("rates", "ties as 'Tie ()', FDT", only(theirs, "FDT"), only(ours, "FDT"), why)
+    report.same("rates", "ties as 'Tie ()', FDT", only(theirs, "FDT"), only(ours, "FDT"), why)
 
 
 def to_rival(battle: Battle, model: str) -> Battle:
@@ -327,7 +329,7 @@ def both_rates(checkout: Checkout, files: Sequence[Records]) -> tuple[Numbers, N
     return theirs, ours
 
 
-def agreement(checkout: Checkout, told: Told) -> None:
+def agreement(checkout: Checkout, report: Report) -> None:
     """Each judge with people: with the script's list of unseen models, with that list as it is meant, and on random
     files."""
     human, unseen = checkout.shipped(HUMAN), checkout.unseen()
@@ -335,31 +337,31 @@ def agreement(checkout: Checkout, told: Told) -> None:
     for name, file in JUDGES.items():
         judge = checkout.shipped(file)
         theirs, mended = checkout.agreement(judge, human), our_agreement(checkout, judge, human, meant)
-        told.same(
+        report.same(
             "agreement", f"{name}, its list of unseen models", theirs, our_agreement(checkout, judge, human, unseen)
         )
-        told.same(
+        report.same(
             "agreement", f"{name}, that list mended", checkout.agreement(misspelt(judge), misspelt(human)), mended
         )
         figures = [
             "/".join(f"{some['FDT', half]:.2f}" for half in ("unseen", "seen", MEAN)) for some in (theirs, mended)
         ]
         why = f"known defect 4: FDT unseen/seen/mean {figures[0]} with a misspelt model among the seen, {figures[1]} mended"
-        told.same("agreement", f"{name}, as shipped and mended", theirs, mended, why)
+        report.same("agreement", f"{name}, as shipped and mended", theirs, mended, why)
     chance = random.Random(2)
     theirs, ours = both_agreements(
         checkout, [random_pair(chance, WINNERS, unseen) for _ in range(PAIRS_OF_FILES)], unseen
     )
     for what, means in (("", False), (", harmonic means", True)):
         sides = ({key: value for key, value in some.items() if (key[1] == MEAN) == means} for some in (theirs, ours))
-        told.same("agreement", f"{PAIRS_OF_FILES} random pairs of files{what}", next(sides), next(sides))
+        report.same("agreement", f"{PAIRS_OF_FILES} random pairs of files{what}", next(sides), next(sides))
     pairs = [random_pair(chance, (*WINNERS, "Tie"), unseen) for _ in range(PAIRS_OF_FILES // 10)]
     theirs, ours = both_agreements(checkout, pairs, unseen)
-    told.same("agreement", "bare ties, with and without tie", without(theirs, "FDT"), without(ours, "FDT"))
+    report.same("agreement", "bare ties, with and without tie", without(theirs, "FDT"), without(ours, "FDT"))
     _, given = both_agreements(checkout, pairs, unseen, bare="Tie(A)")
-    told.same("agreement", "bare ties, FDT, to A", only(theirs, "FDT"), only(given, "FDT"))
+    report.same("agreement", "bare ties, FDT, to A", only(theirs, "FDT"), only(given, "FDT"))
     why = "known defect 7: the script gives a bare tie to A; in weft it agrees with a bare tie alone"
-    told.same("agreement", "bare ties, FDT", only(theirs, "FDT"), only(ours, "FDT"), why)
+    report.same("agreement", "bare ties, FDT", only(theirs, "FDT"), only(ours, "FDT"), why)
 
 
 def both_agreements(
@@ -381,11 +383,11 @@ def both_agreements(
     return theirs, ours
 
 
-def scores(checkout: Checkout, told: Told) -> None:
+def scores(checkout: Checkout, report: Report) -> None:
     """Means, Overall and how many entries are left, of the shipped file and of random ones with entries that are
     dropped."""
     shipped = checkout.shipped(SCORES)
-    told.same("scores", "shipped", checkout.scores(shipped), our_scores(checkout, shipped))
+    report.same("scores", "shipped", checkout.scores(shipped), our_scores(checkout, shipped))
     chance = random.Random(3)
     theirs: Numbers = {}
     ours: Numbers = {}
@@ -393,34 +395,45 @@ def scores(checkout: Checkout, told: Told) -> None:
         records = random_scores(chance)
         theirs |= {(*key, at): value for key, value in checkout.scores(records).items()}
         ours |= {(*key, at): value for key, value in our_scores(checkout, records).items()}
-    told.same("scores", f"{SCORE_FILES} random files", theirs, ours)
+    report.same("scores", f"{SCORE_FILES} random files", theirs, ours)
 
 
-def parsing(checkout: Checkout, told: Told) -> None:
+def parsing(checkout: Checkout, report: Report) -> None:
     """Hand-made and random replies, read by both. Those that the script decides by a coin are those whose verdict turns
     with it."""
     from weft.arena.released import read_released_verdict
 
-    chance = random.Random(4)
-    replies = HAND_MADE + [
-        "".join(chance.choices(PIECES, k=chance.randint(1, 7))) for _ in range(REPLIES - len(HAND_MADE))
-    ]
+    replies = random_replies(REPLIES)
     off: list[str] = []
     kept: Counter[str] = Counter()
-    for start in range(0, len(replies), AT_ONCE):  # the script writes all of its results after each
-        some = replies[start : start + AT_ONCE]
-        for said, heads, tails in zip(some, checkout.verdicts(some, 0), checkout.verdicts(some, 1), strict=True):
-            theirs, ours = heads if heads == tails else None, read_released_verdict(said)
-            kept["a coin" if theirs is None else theirs if theirs in WINNERS else "another string"] += 1
-            off += [f"{said!r}: released {theirs!r}, weft {ours!r}"] if theirs != ours else []
-    told.count("parsing", "replies", len(replies) - len(off), len(replies), examples=off)
-    told.say(
+    for said, theirs in zip(replies, verdicts_without_coin(checkout, replies), strict=True):
+        ours = read_released_verdict(said)
+        kept["a coin" if theirs is None else theirs if theirs in WINNERS else "another string"] += 1
+        off += [f"{said!r}: released {theirs!r}, weft {ours!r}"] if theirs != ours else []
+    report.count("parsing", "replies", len(replies) - len(off), len(replies), examples=off)
+    report.say(
         f"parsing, known defect 1: of these the script makes "
         f"{', '.join(f'{name} {count:,}' for name, count in kept.most_common())}"
     )
 
 
-def sampling(checkout: Checkout, told: Told) -> None:
+def random_replies(count: int) -> list[str]:
+    chance = random.Random(4)
+    more = ("".join(chance.choices(PIECES, k=chance.randint(1, 7))) for _ in range(count - len(HAND_MADE)))
+    return [*HAND_MADE, *more]
+
+
+def verdicts_without_coin(checkout: Checkout, replies: Sequence[str]) -> list[str | None]:
+    """What the script keeps of each; None where it throws a coin."""
+    made: list[str | None] = []
+    for start in range(0, len(replies), AT_ONCE):  # the script writes all of its results after each
+        some = replies[start : start + AT_ONCE]
+        sides = zip(checkout.verdicts(some, 0), checkout.verdicts(some, 1), strict=True)
+        made += [heads if heads == tails else None for heads, tails in sides]
+    return made
+
+
+def sampling(checkout: Checkout, report: Report) -> None:
     """The counts alone: draws cannot be compared."""
     for battles in (2, 3, 4):
         made = checkout.sampled(battles)
@@ -431,7 +444,7 @@ def sampling(checkout: Checkout, told: Told) -> None:
             if len(made) != battles * items
             else "as many as are due"
         )
-        told.say(
+        report.say(
             f"sampling, {battles} an item: {len(made):,} on {items:,} items ({excess}); {len(made) - len(known):,} "
             "repeat another"
         )
@@ -449,7 +462,7 @@ class Apart(Server):
         return message["role"], tuple(read)
 
 
-def messages(checkout: Checkout, told: Told) -> None:
+def messages(checkout: Checkout, report: Report) -> None:
     """Texts to the letter, pictures by their pixels. Where they differ on purpose, the scripts are run again without
     the cause: on pictures that JPEG can hold, on steps as weft has them; and what they send without a picture is made
     one text. Of no answer weft asks nothing."""
@@ -471,12 +484,12 @@ def messages(checkout: Checkout, told: Told) -> None:
         for about in dict.fromkeys(about for about, _ in theirs if about[0] == what):
             some[cause_of(tasks[int(about[1])], about[2:])].append(about)
         mine = among(ours, some[""] + some[NO_ANSWER])
-        told.same("messages", f"{what}, parts of {len(some[''])} requests", among(theirs, some[""]), mine)
+        report.same("messages", f"{what}, parts of {len(some[''])} requests", among(theirs, some[""]), mine)
         for cause, why in ON_PURPOSE.items():
             agree = sum(among(theirs, [about]) == among(ours, [about]) for about in some[cause])
-            told.count("messages", f"{what}, {cause}", agree, len(some[cause]), why=why)
+            report.count("messages", f"{what}, {cause}", agree, len(some[cause]), why=why)
             if cause != NO_ANSWER:
-                told.same(
+                report.same(
                     "messages", f"{what}, {cause}, mended, parts", among(mended, some[cause]), among(ours, some[cause])
                 )
 
@@ -555,14 +568,15 @@ def among(sent: Numbers, some: Iterable[Any]) -> Numbers:
 
 
 def our_rates(battles: Sequence[Battle]) -> Numbers:
-    """Without a rate that has nothing to divide by."""
+    """As they are printed, without a rate that has nothing to divide by."""
     found = {model: rates_of(battles, model) for model in list_models(battles)}
-    return {
-        (rate, model): cells[rate].value
-        for model, cells in found.items()
-        for rate in WIN_RATES
-        if cells[rate].value is not None
-    }
+    rates = {(rate, model): as_printed(cells[rate].value) for model, cells in found.items() for rate in WIN_RATES}
+    return {key: value for key, value in rates.items() if value is not None}
+
+
+def as_printed(value: float | None) -> float | None:
+    """With as many digits as the scripts print."""
+    return None if value is None else round(value, 2)
 
 
 def our_pairs(battles: Sequence[Battle]) -> Numbers:
@@ -581,7 +595,7 @@ def our_agreement(checkout: Checkout, judge: Records, human: Records, unseen: Se
     )
     made: Numbers = {}
     for row in table.rows:
-        made |= {(way, row.subset): row.cells[way].value for way in WAYS}
+        made |= {(way, row.subset): as_printed(row.cells[way].value) for way in WAYS}
         made |= {(way, row.subset, "n"): row.cells[way].scored for way in WAYS if row.subset != MEAN}
     return made
 
@@ -645,11 +659,13 @@ def random_scores(chance: random.Random) -> Records:
     return made
 
 
-def made_up(chance: random.Random) -> tuple[list[Task], dict[str, bytes]]:
+def made_up(
+    chance: random.Random, items: int = ITEMS, draw: Callable[[random.Random, str], bytes] | None = None
+) -> tuple[list[Task], dict[str, bytes]]:
     """With pictures by their files. In every second item all steps can be told from words and pictures."""
     tasks: list[Task] = []
     pictures: dict[str, bytes] = {}
-    for at in range(ITEMS):
+    for at in range(items):
         task: Task = {who: [] for who in FOLDERS}
         for who, steps in task.items():
             forms, path = ([*ASKS, "<image>", "<BEGIN> <image>"], "./images/") if who == "asked" else (TELLS, "")
@@ -657,7 +673,7 @@ def made_up(chance: random.Random) -> tuple[list[Task], dict[str, bytes]]:
                 text = chance.choice(AROUND).format(chance.choice(forms).format(*chance.choices(SAID, k=2)))
                 mode = chance.choice(MODES) if chance.random() < 0.4 else ""
                 steps.append({"text": text, "image": f"{path}{at:07}-{number}-{mode}.jpg" if mode else None})
-                pictures |= {f"{FOLDERS[who]}/{steps[-1]['image']}": picture(chance, mode)} if mode else {}
+                pictures |= {f"{FOLDERS[who]}/{steps[-1]['image']}": (draw or picture)(chance, mode)} if mode else {}
         chance.choice(task["asked"])["text"] = chance.choice(ASKS).format(f"Show ({at})", "all of it")
         tasks.append(kept(task) if at % 2 else task)
     return tasks, pictures

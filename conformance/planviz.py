@@ -20,8 +20,9 @@ from aiohttp import web
 from PIL import Image
 
 import weft
+from conformance.printed import official_cells
+from conformance.report import Report
 from conformance.server import Asked, Server, pixels_of
-from conformance.told import Told
 from conformance.weave import settings, weft_cli
 from server import drawn
 from weft.benchmarks.official import score_or_none
@@ -29,6 +30,8 @@ from weft.benchmarks.planviz import released
 from weft.benchmarks.planviz.data import PlanVizGold
 from weft.benchmarks.planviz.files import POINT_FIELDS, TASK_LISTS, find_root
 from weft.benchmarks.planviz.official import OFFICIAL
+from weft.benchmarks.planviz.rubric import COLUMNS
+from weft.benchmarks.planviz.tables import SUBTASK_TITLES, TASK_NAMES
 from weft.types import Question, TurnRef
 from weft_tabletop.make import make
 
@@ -75,24 +78,31 @@ PIECES = [
 PIECES += ["score", "]", "}", "No response", "", "x", "3/5", "2.5"]
 
 
-def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: Told) -> None:
+def compare(checkout: Path, data: Path | None, work: Path, python: Path, report: Report) -> None:
     with Server() as server:
         scoring = Scoring(checkout, work, python, server, data)
-        told.say(
+        report.say(
             f"{sum(map(len, scoring.lists.values()))} tasks in {len(scoring.lists)} lists, from "
             f"{data or 'the tabletop'}"
         )
-        if told.wants("parsing"):
-            parsing(scoring, told)
-        if told.wants("judge"):
-            scoring.compare("all there", told, judge)
-            scoring.compare("a third missing", told, judge, missing=3)
-            scoring.compare("a judge that refuses one in eight", told, failing)
-        if told.wants("odd"):
+        if report.wants("parsing"):
+            parsing(scoring, report)
+        if report.wants("judge"):
+            scoring.compare("all there", report, judge)
+            scoring.compare("a third missing", report, judge, missing=3)
+            scoring.compare("a judge that refuses one in eight", report, failing)
+        if report.wants("odd"):
             for name, said in ODD.items():
                 scoring.compare(
-                    f"odd, {name}", told, lambda asked, said=said: said.replace("KEY", key_of(asked.texts)), short=True
+                    f"odd, {name}",
+                    report,
+                    lambda asked, said=said: said.replace("KEY", key_of(asked.texts)),
+                    short=True,
                 )
+        if report.wants("files"):
+            from conformance.planviz_odd import OddScoring, compare_odd_files  # it is made of what is below
+
+            compare_odd_files(OddScoring(checkout, work / "odd", python, server, data), report)
 
 
 def judge(asked: Asked) -> str:
@@ -174,7 +184,7 @@ class Scoring:
                 numbers[listed.name, mode] = (
                     self.run(["score", self.scripts, out], place).stdout.strip().splitlines()[-1]
                 )
-        return kept, {place: round(float(said), 6) if said[0].isdigit() else said for place, said in numbers.items()}
+        return kept, {place: float(said) if said[0].isdigit() else said for place, said in numbers.items()}
 
     def run(self, words: list[Any], place: Path) -> "subprocess.CompletedProcess[str]":
         command = [str(self._python), str(DRIVER), *map(str, words)]
@@ -184,7 +194,7 @@ class Scoring:
         return done
 
     def compare(
-        self, name: str, told: Told, answer: Callable[[Asked], str], *, missing: int = 0, short: bool = False
+        self, name: str, report: Report, answer: Callable[[Asked], str], *, missing: int = 0, short: bool = False
     ) -> None:
         self.server.answers["judge"] = answer
         whole = self.lists
@@ -199,16 +209,16 @@ class Scoring:
                  "--official", "--home", home)  # fmt: skip
         run = weft.Run.from_home(home, "last", weft.benchmarks.base.load_benchmark("planviz"))
         ours = self.shares(run)
-        told.same(f"judge, {name}", "shares", {place: one for place, one in kept.items() if one is not None}, ours)
-        told.same(f"judge, {name}", "numbers of lists", numbers, self.numbers(ours, numbers))
+        report.same(f"judge, {name}", "shares", {place: one for place, one in kept.items() if one is not None}, ours)
+        report.same(f"judge, {name}", "printed cells", as_cells(kept, numbers), printed_cells(run))
         if not short:
             theirs = self.server.of("released", "judge")
             mine = [
                 one for one in self.server.of("weft", "judge") if len(one.messages) == 1 and not self.is_ours_alone(one)
             ]
             sent, ours_sent = {one.messages for one in theirs}, {one.messages for one in mine}
-            told.bags(f"judge, {name}", "prompts with their pictures", sent, ours_sent)
-            told.bags(
+            report.bags(f"judge, {name}", "prompts with their pictures", sent, ours_sent)
+            report.bags(
                 f"judge, {name}",
                 "what else is sent",
                 {settings(one) for one in theirs},
@@ -246,13 +256,6 @@ class Scoring:
             if (self.root / one.file).is_file()
         }
 
-    def numbers(self, shares: dict[Any, float], due: dict[Any, Any]) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
-        for name, mode in due:
-            some = [value for (of, _, metric), value in shares.items() if (of, metric) == (name, mode)]
-            made[name, mode] = round(sum(some) / len(some), 6) if some else "nothing to divide by"
-        return made
-
     def is_ours_alone(self, asked: Asked) -> bool:
         """A workflow looked at without its page, as the paper says, which the scripts do not do."""
         alone = len(asked.pictures) == 1 and key_of(asked.texts) == "Visual Coherence"
@@ -261,6 +264,43 @@ class Scoring:
     def workflows(self) -> set[str]:
         folder = self.work / "results" / "mine" / "process_plan_edit"
         return {pixels_of(Image.open(path)) for path in folder.glob("*.png")}
+
+
+def as_cells(kept: dict[Any, Any], numbers: dict[Any, Any]) -> dict[Any, float]:
+    """What weft prints, from the scripts' numbers of lists. Of two lists that are one sub-task weft prints one number:
+    the mean over both."""
+    cells: dict[Any, float] = {}
+    for subtask, task in dict.fromkeys((listed.subtask, listed.task) for listed in TASK_LISTS):
+        names = [listed.name for listed in TASK_LISTS if (listed.subtask, listed.task) == (subtask, task)]
+        for mode in MODES:
+            found = [numbers[name, mode] for name in names if (name, mode) in numbers]
+            shares = [
+                one for (name, _, of), one in kept.items() if (of, one is None) == (mode, False) and name in names
+            ]
+            if found and shares:
+                value = found[0] if len(found) == 1 else sum(shares) / len(shares)
+                cells[subtask, task, mode] = round(value, 4)
+    return cells
+
+
+def printed_cells(run: weft.Run) -> dict[Any, float]:
+    """The official cells of all tables that have a sub-task's number, which must be one number."""
+    subtasks = {title: name for name, title in SUBTASK_TITLES.items()}
+    tasks = {title: name for name, title in TASK_NAMES.items()}
+    cells: dict[Any, float] = {}
+    for (title, part, column), value in official_cells(run, 4).items():
+        name = column
+        if title in tasks:
+            subtask, _, name = column.partition(" ")
+            place = (subtasks.get(subtask), tasks[title])
+        elif title == "by sub-task and task":
+            subtask, task = part.split(", ")
+            place = (subtasks[subtask], tasks[task])
+        else:
+            continue
+        if name in COLUMNS:
+            assert cells.setdefault((*place, COLUMNS[name]), value) == value, (title, part, column)
+    return cells
 
 
 def share(said: str, mode: str, points: list[str]) -> float | None:
@@ -272,26 +312,39 @@ def share(said: str, mode: str, points: list[str]) -> float | None:
         return None
 
 
-def parsing(scoring: Scoring, told: Told) -> None:
+def parsing(scoring: Scoring, report: Report) -> None:
     """Random replies, read by both."""
+    records = random_records(100_000)
+    theirs = read_as_released(scoring, records)
+    off: list[str] = []
+    for record, script in zip(records, theirs, strict=True):
+        mine = read_by_weft(record)
+        if mine != script:
+            off.append(f"{record['evaluation_out']!r}: released {script}, weft {mine}")
+    report.count("parsing", "random replies", len(records) - len(off), len(records), examples=off)
+
+
+def random_records(count: int) -> list[dict[str, Any]]:
     chance = random.Random(5)
     records: list[dict[str, Any]] = []
-    for _ in range(100_000):
+    for _ in range(count):
         said = "".join(chance.choice(PIECES) for _ in range(chance.randint(0, 8)))
         points = [f"point {at}" for at in range(chance.randint(1, 12))]
         records.append(
             {"evaluation_out": [said] if chance.random() < 0.1 else said, chance.choice(POINT_FIELDS): points}
         )
+    return records
+
+
+def read_as_released(scoring: Scoring, records: list[dict[str, Any]]) -> list[str]:
     file, out = scoring.work / "records.json", scoring.work / "read.json"
     file.write_text(json.dumps(records))
     scoring.run(["read", scoring.scripts, file, out], scoring.work)
-    theirs: list[str] = json.loads(out.read_text())
-    off: list[str] = []
-    for record, script in zip(records, theirs, strict=True):
-        said = record["evaluation_out"][0] if isinstance(record["evaluation_out"], list) else record["evaluation_out"]
-        goal = PlanVizGold(tuple(record.get(POINT_FIELDS[0]) or record[POINT_FIELDS[1]]), "ui", "gen")
-        found = released.read_share(Question(("visual",), (), {}, TurnRef(), gold=goal, text_only=True), said)
-        mine = "none" if found is None else str(found)
-        if mine != script:
-            off.append(f"{said!r}: released {script}, weft {mine}")
-    told.count("parsing", "random replies", len(records) - len(off), len(records), examples=off)
+    return json.loads(out.read_text())
+
+
+def read_by_weft(record: dict[str, Any]) -> str:
+    said = record["evaluation_out"][0] if isinstance(record["evaluation_out"], list) else record["evaluation_out"]
+    goal = PlanVizGold(tuple(record.get(POINT_FIELDS[0]) or record[POINT_FIELDS[1]]), "ui", "gen")
+    found = released.read_share(Question(("visual",), (), {}, TurnRef(), gold=goal, text_only=True), said)
+    return "none" if found is None else str(found)

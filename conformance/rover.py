@@ -13,12 +13,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import weft
+from conformance.odd import IMAGES, TEXTS, spoil
+from conformance.report import Report
 from conformance.server import Asked, Server
-from conformance.told import Told
 from conformance.weave import settings, weft_cli
 from server import drawn
 from weft.benchmarks.rover import released
@@ -29,6 +31,7 @@ from weft_tabletop.make import make
 
 FILES = ("base_metric.py", "evaluator.py", "prompts.py")
 NEEDS = ("openai", "datasets", "tqdm")
+FILE_ROUNDS = 2
 DRIVER = Path(__file__).with_name("rover_driver.py")
 LACKS = "prompt_reasoning_alignment_multi_view"  # imported, and not defined
 ODD = {  # what a judge may say, and why it is read otherwise where it is; KEY is the score's key
@@ -94,21 +97,23 @@ PIECES = [
 ]
 
 
-def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: Told) -> None:
+def compare(checkout: Path, data: Path | None, work: Path, python: Path, report: Report) -> None:
     half = "tg" if "interleaved_reasoning" in (checkout / "evaluator.py").read_text() else "ig"
-    told.say(f"the checkout scores ROVER-{half.upper()}")
+    report.say(f"the checkout scores ROVER-{half.upper()}")
     with Server() as server:
         server.answers = {"judge": judge}
         scoring = Scoring(half, checkout, work, python, server, data)
-        told.say(f"{len(scoring.tasks)} tasks, from {data or 'the tabletop, with pictures in unusual forms'}")
-        if told.wants("parsing"):
-            parsing(scoring, told)
-        if told.wants("judge"):
-            scoring.compare("all there", told)
-            scoring.compare("texts missing", told, no_text=2)
-            scoring.compare("a third missing", told, no_picture=3)
-        if told.wants("odd"):
-            odd(scoring, told)
+        report.say(f"{len(scoring.tasks)} tasks, from {data or 'the tabletop, with pictures in unusual forms'}")
+        if report.wants("parsing"):
+            parsing(scoring, report)
+        if report.wants("judge"):
+            scoring.compare("all there", report)
+            scoring.compare("texts missing", report, no_text=2)
+            scoring.compare("a third missing", report, no_picture=3)
+        if report.wants("files"):
+            files(scoring, report)
+        if report.wants("odd"):
+            odd(scoring, report)
 
 
 def judge(asked: Asked) -> str:
@@ -130,6 +135,15 @@ def key_of(prompt: str) -> str:
     return f"{max(found, key=lambda name: found[name])}_score"
 
 
+def quick(folder: Path) -> Path:
+    """A folder whose import makes waits short: the released client waits for minutes before it gives a question up."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sitecustomize.py").write_text(
+        "import time\nwait = time.sleep\ntime.sleep = lambda seconds: wait(min(seconds, 0.01))\n"
+    )
+    return folder
+
+
 class Scoring:
     def __init__(self, half: str, checkout: Path, work: Path, python: Path, server: Server, data: Path | None) -> None:
         self.half, self.work, self.server, self._python = half, work, server, python
@@ -137,6 +151,7 @@ class Scoring:
         self.root = work / "cheryyunl" / "ROVER"  # `datasets` takes a folder of that name for the dataset of that name
         self._env = {**os.environ, "HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OPENAI_API_KEY": "k",
                      "OPENAI_MODEL": "m", "MAX_TOKENS": "10000"}  # fmt: skip
+        self._env["PYTHONPATH"] = str(quick(work / "quick"))
         self.scripts = work / "scripts"
         if not self.scripts.exists():
             shutil.copytree(checkout, self.scripts, ignore=shutil.ignore_patterns(".git"))
@@ -211,32 +226,38 @@ class Scoring:
                  "--prompts", f"official:{self.scripts}", "--official", "--home", home)  # fmt: skip
         return weft.Run.from_home(home, "last", weft.benchmarks.base.load_benchmark(f"rover-{self.half}"))
 
-    def compare(self, name: str, told: Told, **without: int) -> None:
+    def compare(self, name: str, report: Report, spoilt: Mapping[str, str] | None = None, **without: int) -> None:
+        """`spoilt`: the kind of odd file that stands in place of an output."""
         outputs = self.made(name, **without)
+        for output, kind in (spoilt or {}).items():
+            spoil(outputs / output, kind, output)
         results, home = self.work / "results" / name.replace(" ", "-"), self.work / "homes" / name.replace(" ", "-")
         self.server.asked.clear()
         self.released(outputs, results)
         run = self.score(outputs, home)
         theirs, ours = self.server.of("released", "judge"), self.server.of("weft", "judge")
         part = f"judge, {name}"
-        told.bags(part, "prompts with their pictures", (one.messages for one in theirs), (one.messages for one in ours))
-        told.bags(part, "what else is sent", (settings(one) for one in theirs), (settings(one) for one in ours))
-        told.same(part, "scores", released_scores(results), self.scores(run))
+        report.bags(
+            part, "prompts with their pictures", (one.messages for one in theirs), (one.messages for one in ours)
+        )
+        report.bags(part, "what else is sent", (settings(one) for one in theirs), (settings(one) for one in ours))
+        report.same(part, "scores", released_scores(results), scores_of(run))
         if self.half == "ig":
-            told.same(part, "cells of the summary", released_cells(results), cells(run))
+            report.same(part, "cells of the summary", released_cells(results), cells(run))
 
-    def scores(self, run: weft.Run) -> dict[tuple[str, str], Any]:
-        official = run.benchmark.official
-        assert official is not None
-        judged = [one for one in run.verdicts if not one.metric.startswith((ig.CAPPED_ALIGNMENT, "accuracy", "track"))]
-        kept = {(one.sample, one.metric): official.find_reading(one) for one in judged}
-        kept |= {
-            (one.sample, metric): reading
-            for one in judged
-            for metric, reading in read_rover_facts(one).official_readings.items()
-        }
-        found = {place: one.text or one.score for place, one in kept.items() if isinstance(one, OfficialReading)}
-        return {place: score for place, score in found.items() if score is not None}
+
+def scores_of(run: weft.Run) -> dict[tuple[str, str], Any]:
+    official = run.benchmark.official
+    assert official is not None
+    judged = [one for one in run.verdicts if not one.metric.startswith((ig.CAPPED_ALIGNMENT, "accuracy", "track"))]
+    kept = {(one.sample, one.metric): official.find_reading(one) for one in judged}
+    kept |= {
+        (one.sample, metric): reading
+        for one in judged
+        for metric, reading in read_rover_facts(one).official_readings.items()
+    }
+    found = {place: one.text or one.score for place, one in kept.items() if isinstance(one, OfficialReading)}
+    return {place: score for place, score in found.items() if score is not None}
 
 
 def released_scores(results: Path) -> dict[tuple[str, str], Any]:
@@ -264,11 +285,29 @@ def cells(run: weft.Run) -> dict[tuple[str, str], float]:
             for column, cell in found.items():
                 name = "RA" if column == "Align." else column
                 if cell.value is not None and column != "Align. held":
-                    made[part, name] = cell.value
+                    made[part, name] = round(cell.value, 2)
     return made
 
 
-def odd(scored: Scoring, told: Told) -> None:
+def files(scored: Scoring, report: Report) -> None:
+    """Files that are not what their name says, or hardly, in place of half of the outputs. Where there is no image,
+    there is no text: weft judges thinking without an image for its strict row, and the released code does not."""
+    chance = random.Random(5)
+    scored.server.refuses_broken = True
+    for number in range(FILE_ROUNDS):
+        spoilt: dict[str, str] = {}
+        for task in scored.tasks:
+            if chance.random() < 0.5:
+                spoilt[f"gen_{task['id']}.png"] = chance.choice([*IMAGES, "missing", "a folder"])
+            if chance.random() < 0.5:
+                spoilt[f"gen_{task['id']}.txt"] = chance.choice([*TEXTS, "missing", "a folder"])
+            if spoilt.get(f"gen_{task['id']}.png") in ("missing", "a folder"):
+                spoilt[f"gen_{task['id']}.txt"] = "missing"
+        scored.compare(f"odd files {number + 1}", report, spoilt)
+    scored.server.refuses_broken = False
+
+
+def odd(scored: Scoring, report: Report) -> None:
     """One reply for everything: what the released code keeps, and what our official row has."""
     whole = scored.tasks
     scored.tasks = whole[::4]
@@ -279,17 +318,15 @@ def odd(scored: Scoring, told: Told) -> None:
         scored.released(outputs, results)
         run = scored.score(outputs, home)
         kept = {
-            place: score
-            for place, score in scored.scores(run).items()
-            if place[0] in {task["id"] for task in scored.tasks}
+            place: score for place, score in scores_of(run).items() if place[0] in {task["id"] for task in scored.tasks}
         }
-        told.same("odd", f"scores, a judge that says {name}", released_scores(results), kept)
+        report.same("odd", f"scores, a judge that says {name}", released_scores(results), kept)
         if scored.half == "ig":
-            told.same("odd", f"cells, a judge that says {name}", released_cells(results), cells(run))
+            report.same("odd", f"cells, a judge that says {name}", released_cells(results), cells(run))
         asked = [one for one in run.verdicts if one.by == "judge" and one.metric != ig.CAPPED_ALIGNMENT]
         usable = name in ("a number as text", "doubled braces", "in a fence")
         what = "strict verdicts" if usable else "left without a strict verdict"
-        told.count(
+        report.count(
             "odd",
             f"{what}, a judge that says {name}",
             sum((one.value is not None) == usable for one in asked),
@@ -299,7 +336,7 @@ def odd(scored: Scoring, told: Told) -> None:
     scored.server.answers["judge"] = judge
 
 
-def parsing(scored: Scoring, told: Told) -> None:
+def parsing(scored: Scoring, report: Report) -> None:
     """Random replies, read by both."""
     chance, key = random.Random(5), "reasoning_alignment_score"
     texts = [said.replace("KEY", key) for said in ODD.values()]
@@ -318,4 +355,4 @@ def parsing(scored: Scoring, told: Told) -> None:
     theirs: list[Any] = json.loads((scored.work / "read.json").read_text())
     ours = [repr(released.read_score(text, key, loose=scored.half == "tg")) for text in texts]
     off = [f"{text!r}: released {a}, weft {b}" for text, a, b in zip(texts, theirs, ours, strict=True) if a != b]
-    told.count("parsing", "random replies", len(texts) - len(off), len(texts), examples=off)
+    report.count("parsing", "random replies", len(texts) - len(off), len(texts), examples=off)

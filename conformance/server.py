@@ -18,6 +18,7 @@ from PIL import Image, ImageOps
 
 from server import data_url, drawn
 
+BROKEN = "pixels:none"  # begins what stands for a picture that nothing can open
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 
@@ -45,16 +46,31 @@ class Asked:
         return [part for _, parts in self.messages for part in parts if part.startswith("pixels:")]
 
 
+def as_jpeg(picture: Image.Image) -> Image.Image:
+    """What the released client makes of a picture before it is sent."""
+    out = io.BytesIO()
+    ImageOps.exif_transpose(picture).convert("RGB").save(out, "JPEG")
+    return Image.open(io.BytesIO(out.getvalue()))
+
+
+def pixels_of(picture: Image.Image) -> str:
+    rgb = picture.convert("RGB")
+    return f"pixels:{rgb.width}x{rgb.height}:{hashlib.sha256(rgb.tobytes()).hexdigest()[:16]}"
+
+
 Answer = Callable[[Asked], str]  # a text; for a picture, its seed
 
 
 @dataclass
 class Server:
     """`answers` by label. A label that ends in `jpeg` has weft's pictures put through the step that the released client
-    takes."""
+    takes. `draw` makes the pictures of its model, and `digest` names those that it is sent."""
 
     answers: dict[str, Answer] = field(default_factory=dict)
+    draw: Callable[[str], bytes] = drawn
+    digest: Callable[[Image.Image], str] = pixels_of
     latency: float = 0.0
+    refuses_broken: bool = False  # a picture that nothing can open is a bad request, as it is to real judges
     asked: list[Asked] = field(default_factory=list)
     url: str = ""
 
@@ -86,10 +102,13 @@ class Server:
         body = json.loads(await request.read())
         kind = "image" if "image" in (body.get("modalities") or ()) else "text"
         asked = await self._kept(request, body.pop("messages"), body, kind)
+        if self.refuses_broken and any(one.startswith(BROKEN) for one in asked.pictures):
+            self.asked.remove(asked)
+            return web.json_response({"error": {"message": "not an image", "code": "invalid_image"}}, status=400)
         said = self.answers[asked.label](asked)
         message: dict[str, Any] = {"role": "assistant", "content": said}
         if kind == "image":
-            url = data_url(drawn(said))
+            url = data_url(self.draw(said))
             message = {"role": "assistant", "content": "", "images": [{"type": "image_url", "image_url": {"url": url}}]}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return web.json_response(
@@ -102,7 +121,7 @@ class Server:
         asked = await self._kept(request, body.pop("history"), body, kind)
         said = self.answers[asked.label](asked)
         return web.json_response(
-            {"response": {"image": base64.b64encode(drawn(said)).decode()} if kind == "image" else {"text": said}}
+            {"response": {"image": base64.b64encode(self.draw(said)).decode()} if kind == "image" else {"text": said}}
         )
 
     async def _light(self, request: web.Request) -> web.Response:
@@ -147,19 +166,7 @@ class Server:
         if key not in self._known:
             try:
                 picture = Image.open(io.BytesIO(base64.b64decode(data)))
-                self._known[key] = pixels_of(as_jpeg(picture) if jpeg else picture)
+                self._known[key] = self.digest(as_jpeg(picture) if jpeg else picture)
             except (binascii.Error, OSError) as error:
-                self._known[key] = f"pixels:none ({error})"
+                self._known[key] = f"{BROKEN} ({error})"
         return self._known[key]
-
-
-def as_jpeg(picture: Image.Image) -> Image.Image:
-    """What the released client makes of a picture before it is sent."""
-    out = io.BytesIO()
-    ImageOps.exif_transpose(picture).convert("RGB").save(out, "JPEG")
-    return Image.open(io.BytesIO(out.getvalue()))
-
-
-def pixels_of(picture: Image.Image) -> str:
-    rgb = picture.convert("RGB")
-    return f"pixels:{rgb.width}x{rgb.height}:{hashlib.sha256(rgb.tobytes()).hexdigest()[:16]}"

@@ -3,6 +3,7 @@ released scorer beside `weft score`: requests, scores, table cells, missing outp
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -16,8 +17,9 @@ from typing import Any
 from PIL import Image
 
 import weft
+from conformance.odd import IMAGES, TEXTS, spoil
+from conformance.report import Report
 from conformance.server import Asked, Server, pixels_of
-from conformance.told import Told
 from server import drawn
 from toy import toy_records, write_weave
 from weft.benchmarks.weave.domains import CLASSES
@@ -42,6 +44,8 @@ OWN = [
                  ["--history", "dialogue"])
     for past in ("own", "reference")
 ]  # fmt: skip
+FILE_ROUNDS = 3
+Spoilt = Mapping[str, str]  # an output -> the kind of odd file in its place
 TURNS = {"umm": (), "img": ("--turns", "image"), "txt": ("--turns", "text")}
 ODD = {  # what a judge may say, and why it is read otherwise where it is
     "no reasoning": ('{"score": 7}', ""),
@@ -52,6 +56,11 @@ ODD = {  # what a judge may say, and why it is read otherwise where it is
     "in a fence": ('```json\n{"score": 5, "reasoning": "x"}\n```', ""),
     "a list as reasoning": ('{"score": 5, "reasoning": ["x"]}', ""),
     "more keys": ('{"score": 5, "reasoning": "x", "confidence": 1}', ""),
+    "true": ('{"score": true, "reasoning": "x"}', ""),
+    "no score": ('{"reasoning": "x"}', ""),
+    "a bare number": ("7", ""),
+    "a list with an object": ('[{"score": 7}]', ""),
+    "null": ("null", ""),
     "words around it": (
         'Here it is: {"score": 5, "reasoning": "x"}',
         "the scripts lose the record until they are run again; weft reads it",
@@ -65,29 +74,31 @@ ODD = {  # what a judge may say, and why it is read otherwise where it is
 }
 
 
-def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: Told) -> None:
+def compare(checkout: Path, data: Path | None, work: Path, python: Path, report: Report) -> None:
     whole = dataset(checkout, data, work)
     root = small(whole, work / "small")
     records = json.loads((root / "test" / "test.json").read_text())
     turns = sum(len(record["chats"]) // 2 for record in records)
-    told.say(f"{len(records)} dialogues, {turns} turns, from {data or 'the checkout or our own set'}")
+    report.say(f"{len(records)} dialogues, {turns} turns, from {data or 'the checkout or our own set'}")
     with Server() as server:
         server.answers = {"judge": judge, **dict.fromkeys(("bagel", "step1x", "own"), model), "gpt-jpeg": model}
-        if told.wants("model"):
-            loops(checkout, root, work, python, server, told)
-        if told.wants("leaks"):
-            leaks(root, work, server, told)
+        if report.wants("model"):
+            loops(checkout, root, work, python, server, report)
+        if report.wants("leaks"):
+            leaks(root, work, server, report)
         scored = Scoring(checkout, root, work, python, server)
-        if told.wants("judge"):
+        if report.wants("judge"):
             for name, without in missing(records).items():
-                scored.compare(name, without, told)
-            scored.compare("a fifth broken", set(), told, broken=5)
-            scored.compare("image turns", set(), told, mode="img")
-            scored.compare("text turns", set(), told, mode="txt")
-        if told.wants("odd"):
-            odd(scored, told)
-        if told.wants("time"):
-            clock(Scoring(checkout, whole, work, python, server), told)
+                scored.compare(name, without, report)
+            scored.compare("a fifth broken", set(), report, broken=5)
+            scored.compare("image turns", set(), report, mode="img")
+            scored.compare("text turns", set(), report, mode="txt")
+        if report.wants("files"):
+            files(scored, report)
+        if report.wants("odd"):
+            odd(scored, report)
+        if report.wants("time"):
+            clock(Scoring(checkout, whole, work, python, server), report)
 
 
 def dataset(checkout: Path, data: Path | None, work: Path) -> Path:
@@ -151,20 +162,12 @@ def judge(asked: Asked) -> str:
 # the model's requests
 
 
-def loops(checkout: Path, root: Path, work: Path, python: Path, server: Server, told: Told) -> None:
-    script = Path(__file__).with_name("weave_loops.py")
+def loops(checkout: Path, root: Path, work: Path, python: Path, server: Server, report: Report) -> None:
     for (loop, mode), view in LOOPS.items():
         label = "gpt-jpeg" if loop == "gpt" else loop
         some, skipped = that_run(root, work, loop, mode)
         server.asked.clear()
-        save = work / "save" / f"{loop}-{mode}"
-        shutil.rmtree(save, ignore_errors=True)  # the scripts go on with what is there
-        address = f"{server.url}/released/{label}/v1/chat/completions"
-        done = subprocess.run(
-            [python, script, checkout, some, f"{save}/", loop, mode, address], capture_output=True, text=True
-        )
-        if done.returncode:
-            sys.exit(f"the released {loop} loop ended: {done.stderr[-2000:]}")
+        run_loop(checkout, some, work, python, server, loop, mode)
         run(
             root=some,
             work=work,
@@ -173,12 +176,24 @@ def loops(checkout: Path, root: Path, work: Path, python: Path, server: Server, 
             options=["--official", "--prompts", f"official:{checkout}", *view],
         )
         theirs, ours = ([(one.kind, one.messages) for one in server.of(side, label)] for side in ("released", "weft"))
-        told.bags("model", f"requests of the {loop} loop, {mode}", theirs, ours)
+        report.bags("model", f"requests of the {loop} loop, {mode}", theirs, ours)
         if skipped:
-            told.say(
+            report.say(
                 f"model, {loop} loop, {mode}: {skipped} dialogues are left out, in which the script ends (a turn "
                 "without a mention)"
             )
+
+
+def run_loop(checkout: Path, root: Path, work: Path, python: Path, server: Server, loop: str, mode: str) -> None:
+    script, label = Path(__file__).with_name("weave_loops.py"), "gpt-jpeg" if loop == "gpt" else loop
+    save = work / "save" / f"{loop}-{mode}"
+    shutil.rmtree(save, ignore_errors=True)  # the scripts go on with what is there
+    address = f"{server.url}/released/{label}/v1/chat/completions"
+    done = subprocess.run(
+        [python, script, checkout, root, f"{save}/", loop, mode, address], capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(f"the released {loop} loop ended: {done.stderr[-2000:]}")
 
 
 def that_run(root: Path, work: Path, loop: str, mode: str) -> tuple[Path, int]:
@@ -224,7 +239,7 @@ def weft_cli(*words: object) -> None:
         )
 
 
-def leaks(root: Path, work: Path, server: Server, told: Told) -> None:
+def leaks(root: Path, work: Path, server: Server, report: Report) -> None:
     """Weft's own histories: no request has a picture that a later turn makes, or is to make in this one."""
     records = {str(record["idx"]): record for record in json.loads((root / "test/test.json").read_text())}
     pixels = {
@@ -248,7 +263,7 @@ def leaks(root: Path, work: Path, server: Server, told: Told) -> None:
             }
             total += 1
             free += not own & set(seen) and sent[turn.modality, tuple(seen)] > 0
-    told.count("leaks", f"requests of weft's own {len(OWN)} histories that show nothing of the future", free, total)
+    report.count("leaks", f"requests of weft's own {len(OWN)} histories that show nothing of the future", free, total)
 
 
 def later(record: Mapping[str, Any], turn: int) -> list[str]:
@@ -347,26 +362,38 @@ class Scoring:
                  "--prompts", f"official:{self._checkout}", "--official", "--home", home, *more)  # fmt: skip
         return time.perf_counter() - began
 
-    def compare(self, name: str, without: set[str], told: Told, mode: str = "umm", broken: int = 0) -> None:
+    def compare(
+        self,
+        name: str,
+        without: set[str],
+        report: Report,
+        mode: str = "umm",
+        broken: int = 0,
+        spoilt: Spoilt | None = None,
+    ) -> None:
         outputs = self.made(name, without)
         for path in sorted(outputs.iterdir())[::broken] if broken else ():
             path.write_bytes(b"\xff no picture, and no text")
+        for output, kind in (spoilt or {}).items():
+            spoil(outputs / output, kind, output)
         results, home = self.work / "results" / name, self.work / "homes" / f"score {name}"
         self.server.asked.clear()
         self.released(outputs, results, f"{self.server.url}/released/judge/v1/chat/completions", mode=mode)
         self.weft(outputs, home, f"{self.server.url}/weft/judge/v1", *TURNS[mode])
         theirs, ours = self.server.of("released", "judge"), self.server.of("weft", "judge")
         part = f"judge, {name}"
-        told.bags(part, "prompts with their pictures", (one.messages for one in theirs), (one.messages for one in ours))
-        told.bags(part, "what else is sent", (settings(one) for one in theirs), (settings(one) for one in ours))
+        report.bags(
+            part, "prompts with their pictures", (one.messages for one in theirs), (one.messages for one in ours)
+        )
+        report.bags(part, "what else is sent", (settings(one) for one in theirs), (settings(one) for one in ours))
         run = weft.Run.from_home(home, "last", weft.benchmarks.base.load_benchmark("weave"))
-        told.same(
+        report.same(
             part,
             "scores",
             released_scores(results),
             {place(one): points_out_of_ten(one, official=True) for one in run.verdicts},
         )
-        told.same(part, "table cells", released_cells(results), weft_cells(run))
+        report.same(part, "table cells", released_cells(results), weft_cells(run))
 
 
 def settings(asked: Asked) -> str:
@@ -392,7 +419,7 @@ def released_scores(results: Path) -> dict[tuple[str, int, str], float]:
                     {
                         (str(record["idx"]), int(turn[5:]), metric): one["score"]
                         for metric, one in found.items()
-                        if "score" in one
+                        if isinstance(one, dict) and "score" in one
                     }
                 )
     return made
@@ -425,10 +452,23 @@ def weft_cells(run: weft.Run) -> dict[tuple[str, str], float]:
         for name, some in parts.items()
         for column, cell in build_metric_cells(some, official=True).items()
     }
-    return {name: value for name, value in cells.items() if value is not None}
+    return {name: round(value, 3) for name, value in cells.items() if value is not None}
 
 
-def odd(scored: Scoring, told: Told) -> None:
+def files(scored: Scoring, report: Report) -> None:
+    """Files that are not what their name says, or hardly, in place of half of the outputs."""
+    chance = random.Random(5)
+    for number in range(FILE_ROUNDS):
+        spoilt: dict[str, str] = {}
+        for record in scored.records:
+            for output, kind in outputs_of(record):
+                if chance.random() < 0.5:
+                    kinds = [*IMAGES] if kind == "image" else [*TEXTS]
+                    spoilt[output] = chance.choice([*kinds, "missing", "a folder"])
+        scored.compare(f"odd files {number + 1}", set(), report, spoilt=spoilt)
+
+
+def odd(scored: Scoring, report: Report) -> None:
     """One reply for everything: what the released code counts, and what our official row counts."""
     outputs = scored.made("odd", set())
     for at, (name, (said, why)) in enumerate(ODD.items()):
@@ -440,11 +480,11 @@ def odd(scored: Scoring, told: Told) -> None:
         ours = {
             place(one): points for one in run.verdicts if (points := points_out_of_ten(one, official=True)) is not None
         }
-        told.same("odd", f"a judge that says {name}", released_scores(results), ours, why)
+        report.same("odd", f"a judge that says {name}", released_scores(results), ours, why)
     scored.server.answers["judge"] = judge
 
 
-def clock(scored: Scoring, told: Told) -> None:
+def clock(scored: Scoring, report: Report) -> None:
     """Both scorers on the same outputs, in turn, with a judge that takes half a second."""
     outputs = scored.made("clock", set(), size=1024)
     calls = sum(3 if kind == "image" else 1 for record in scored.records for _, kind in outputs_of(record))
@@ -458,7 +498,7 @@ def clock(scored: Scoring, told: Told) -> None:
         ours.append(scored.weft(outputs, home, address, "--concurrency", "32"))
     scored.server.latency = 0.0
     bound = calls / 32 * 0.5
-    told.say(
+    report.say(
         f"time for {calls} calls of 0.5 s, 32 in flight (the bound is {bound:.1f} s), three rounds in turn: released "
         f"{', '.join(f'{one:.1f}' for one in theirs)} s; weft {', '.join(f'{one:.1f}' for one in ours)} s, with its "
         "start, "

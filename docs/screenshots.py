@@ -1,4 +1,4 @@
-"""Takes the pictures of the report that are in docs/screens: a real run of the tiny model, a real browser.
+"""Takes the screenshots of the report that are in docs/screens: a real run of the tiny model, a real browser.
 
 python docs/screenshots.py [--folder DIR] [--documents | --counts | --rating]"""
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import weft
 from weft import api
+from weft.judge_eval.annotation.joint import single_study
 from weft.judge_eval.annotation.questions import open_study_source
 from weft.judge_eval.annotation.server import AnnotationServer
 from weft.judge_eval.annotation.study import begin_study, study_settings
@@ -49,7 +50,7 @@ def runs(folder: Path) -> list[weft.Run]:
 
 
 def rover(folder: Path) -> list[weft.Run]:
-    """Questions that a picture helps with, answered from pictures that are more and more at random."""
+    """Questions that an image helps with, answered from images that are more and more at random."""
     data = folder / "rover"
     if not data.exists():
         make("tabletop-rover", data, samples=24, seed=0)
@@ -169,7 +170,7 @@ def documents(browser: Any, folder: Path) -> None:
 
 
 def at_points(page: Any) -> None:
-    """The tenth question or a later one that is about a picture's points, with some of them scored."""
+    """The tenth question or a later one that is about an image's points, with some of them scored."""
     answered = 0
     while answered < 9 or page.locator(".group").count() < 2 or page.locator("a.picture").count() < 2:
         answered += 1
@@ -199,7 +200,7 @@ def rating(browser: Any, folder: Path) -> None:
     source, people = here(open_study_source(run.id, folder / "home")), Annotations(folder / "home" / "journal.sqlite")
     study, _ = begin_study(source, study_settings("ann,bob,cem", 40), people, Blobs(folder / "home" / "blobs"))
     desk = AnnotationServer(
-        folder / "home", source, study, {name: f"of-{name}" for name in study.settings["orders"]}, people
+        folder / "home", single_study(source, study), {name: f"of-{name}" for name in study.settings["orders"]}, people
     )
     links = desk.links(here(desk.start())[1])
     shoot(browser, "rate", links["ann"], act=at_points)

@@ -15,6 +15,8 @@ BEGIN, END = "<!-- packages: python scripts/packages.py --write -->", "<!-- end 
 ORDER = (  # each may import those before it, and itself; tests/test_packages.py holds it
     *(
         "errors",
+        "rounding",
+        "plain_tables",
         "types",
         "secrets",
         "untrusted",
@@ -28,7 +30,7 @@ ORDER = (  # each may import those before it, and itself; tests/test_packages.py
         "benchmarks",
     ),
     *("results", "evaluation", "arena", "report", "judge_eval.agreement", "judge_eval.annotation", "serving", "api"),
-    *("judge_eval.calibration", "cli"),
+    *("sweep_api", "judge_eval.calibration", "cli"),
 )
 
 

@@ -46,6 +46,21 @@ def written(folder: Path, lists: Mapping[str, list[Any]] | None = None) -> Path:
     return folder
 
 
+def write_checkout(folder: Path) -> Path:
+    """A repository with prompts under the official names; the words are ours."""
+    folder.mkdir()
+    prompts = {
+        "CORRECTNESS_EDITING": "correctness edit [{}|{}]",
+        "CORRECTNESS_GENERATION": "correctness gen [{}|{}]",
+        "VISUAL_EDIT": "visual edit",
+        "VISUAL_GENERATION": "visual gen",
+        "EFFICIENCY_GEN": "efficiency gen [{}]",
+        "EFFICIENCY_EDIT": "efficiency edit [{}]",
+    }
+    (folder / "template.py").write_text("".join(f'TEMPLATE_{name} = """{text}"""\n' for name, text in prompts.items()))
+    return folder
+
+
 def metric_of(seen: Seen) -> str:
     """Which metric a judge is asked about, by the keys of its schema."""
     keys = seen.body["response_format"]["json_schema"]["schema"]["properties"]

@@ -38,6 +38,18 @@ def drawn(seed: str, size: int = 24) -> bytes:
     return out.getvalue()
 
 
+def drawn_as(form: str, seed: str, size: int = 24) -> bytes:
+    """The picture of a seed as a BMP or TIFF, as an animation (GIF), or as a PNG without its end."""
+    data = drawn(seed, size)
+    if form == "cut":
+        return data[:-12]
+    picture = Image.open(io.BytesIO(data))
+    out = io.BytesIO()
+    more = {"save_all": True, "append_images": [Image.new("RGB", picture.size)]} if form == "GIF" else {}
+    picture.save(out, form, **more)
+    return out.getvalue()
+
+
 def png_header(width: int, height: int) -> bytes:
     """A PNG that claims a size and holds next to nothing."""
 

@@ -27,6 +27,7 @@ from weft.errors import UserError
 from weft.judge_eval.agreement.corrected import Bias
 from weft.judge_eval.agreement.people import count_attention_checks
 from weft.judge_eval.agreement.scores import infer_scale, read_human_scores
+from weft.rounding import format_number
 from weft.stats.agreement import pearson
 from weft.store.annotations import Annotation, Annotations, Study
 from weft.types import Table, Verdict
@@ -332,10 +333,10 @@ def test_a_number_corrected_by_people_stands_beside_the_plain_one(run: weft.Run,
         and made.people.low < made.people.value < made.people.high
     )
     text = run.report("md", correct=True, home=home / ".weft")
-    plain = f"{made.plain.value:.3f}"
+    plain = format_number(made.plain.value, 3)
     assert "## Headline score, corrected" in text and "drawn at random" in text
     line = next(line for line in text.splitlines() if "plain, judged by first" in line)
-    assert plain in line and f"{made.people.value:.3f}" in next(
+    assert plain in line and format_number(made.people.value, 3) in next(
         line for line in text.splitlines() if "corrected by people" in line
     )
     assert "corrected" not in run.report("md", home=home / ".weft")

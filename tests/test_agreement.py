@@ -15,10 +15,10 @@ from weft.stats.prediction_powered import (
     WeightedMean,
     estimate_powered_mean,
     estimate_powered_sum,
-    student_t_quantile,
     subtract_bias,
     weigh_rated_items,
 )
+from weft.stats.student_t import student_t_quantile, two_sided_p
 
 scipy: Any = pytest.importorskip("scipy.stats", reason="SciPy is what these are held to: pip install -e .[dev]")
 
@@ -85,6 +85,16 @@ def test_agreement_has_the_values_and_intervals_by_dialogue():
     assert one.bias.low is not None and one.bias.low > 0.05
 
 
+def test_draws_that_are_all_the_same_give_no_interval():
+    """A judge that agrees with people each time may not do so the next time."""
+    perfect = found.measure_agreement({str(at): [(at / 10, at / 10)] for at in range(11)})
+    for name in ("pearson", "spearman", "kendall"):
+        estimate = getattr(perfect, name)
+        assert estimate.value == pytest.approx(1.0) and estimate.low is None and estimate.high is None
+    alpha = found.estimate_alpha({str(at): [{"a": at % 3, "b": at % 3}] for at in range(9)}, "nominal")
+    assert alpha.value == 1.0 and alpha.low is None
+
+
 @pytest.mark.parametrize(
     ("level", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)]
 )
@@ -138,9 +148,12 @@ def test_variation_is_deviation_over_mean():
     assert found.coefficient_of_variation([1.0, 2.0, 3.0]) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("freedom", [1, 1.7, 2, 5, 30, 1000])
+@pytest.mark.parametrize("freedom", [1, 1.7, 2, 5, 30, 1000, 123_456.7])
 def test_students_t_is_that_of_scipy(freedom: float):
-    assert student_t_quantile(freedom) == pytest.approx(scipy.t.ppf(0.975, freedom), rel=1e-5)
+    for share in (0.5, 0.9, 0.95, 0.999):
+        assert student_t_quantile(freedom, share) == pytest.approx(scipy.t.ppf((1 + share) / 2, freedom), rel=1e-7)
+    for t in (0.0, 1e-6, 0.3, 1.0, 1.96, 4.0, 30.0):
+        assert two_sided_p(t, freedom) == pytest.approx(2 * scipy.t.sf(t, freedom), rel=1e-7)
 
 
 def test_with_one_item_a_dialogue_and_a_fixed_weight_it_is_the_published_formula():
@@ -237,6 +250,21 @@ def test_a_card_takes_its_bias_off_and_widens_the_interval():
         and high == pytest.approx(0.6 + math.hypot(0.05, 0.03))
     )
     assert subtract_bias(0.7, None, None, 0.1, 0.07, 0.14)[1:] == (None, None)
+
+
+def test_near_full_marks_corrected_intervals_hold_too():
+    """Judge and people nearly always give full marks, so that often no annotation shows any variance."""
+    chance = random.Random(11)
+    studies = 300
+    covered = 0
+    for _ in range(studies):
+        truth = [float(chance.random() < 0.98) for _ in range(100)]
+        judge = [one if chance.random() < 0.97 else 1 - one for one in truth]
+        judged = {str(at): [one] for at, one in enumerate(judge)}
+        one = estimate_powered_mean(judged, {str(at): [(judge[at], truth[at])] for at in range(20)})
+        assert one is not None and one.low is not None and one.high is not None and one.low < one.high
+        covered += one.low <= 0.98 <= one.high
+    assert covered / studies > 0.93
 
 
 @pytest.mark.parametrize(

@@ -357,7 +357,9 @@ def test_scores_of_single_answers(tmp_path: Path, serve: Serve):
     runs = stored(provider, tmp_path, ("alpha", "beta"), 3)
     scored = fight(tmp_path, provider, runs, single=True)
     table = scored.table()
-    assert [row.cells["Overall"].value for row in table.rows] == [6.0, 6.0] and table.rows[0].cells["items"].value == 3
+    assert [row.cells["Overall"].value for row in table.rows] == pytest.approx([6.0, 6.0]) and table.rows[0].cells[
+        "items"
+    ].value == 3
     assert len(scored.verdicts) == 6 * 7 and scored.id.startswith("arena-scores-answers-")
 
 

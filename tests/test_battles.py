@@ -56,8 +56,8 @@ def test_all_four_rates_of_the_shipped_verdicts(who: str, file: str):
     assert len(rows) == len(due) == 11
     for row in due:
         cells = rows[row["model"]]
-        ours = [cells[name].value for name in ("FDT", "without tie", "with tie 0", "with tie .5")]
-        assert ours == [row[name] for name in ("FDT", "without_tie", "with_tie_0", "with_tie_0.5")]
+        ours = [cells[name].format(2) for name in ("FDT", "without tie", "with tie 0", "with tie .5")]
+        assert ours == [f"{row[name]:.2f}" for name in ("FDT", "without_tie", "with_tie_0", "with_tie_0.5")]
         assert cells["battles"].value == row["battles"]
 
 
@@ -69,13 +69,10 @@ def test_agreement_of_gpt_4o_with_people():
     )
     found = measure_battle_agreement(judge, human)
     due = next(row for row in opening()["agreement_with_human"]["rows"] if row["judge"] == "GPT-4o")
-    assert (found.fdt.value, found.with_tie.value, found.without_tie.value) == (
-        due["FDT"],
-        due["with_tie"],
-        due["without_tie"],
-    )
+    ours = [cell.format(2) for cell in (found.fdt, found.with_tie, found.without_tie)]
+    assert ours == [f"{due[name]:.2f}" for name in ("FDT", "with_tie", "without_tie")]
     assert (found.fdt.scored, found.without_tie.scored) == (due["n_fdt"], due["n_without_tie"])
-    assert (first_position_rate(judge).value, first_position_rate(human).value) == (63.99, 52.28)
+    assert (first_position_rate(judge).format(2), first_position_rate(human).format(2)) == ("63.99", "52.28")
 
 
 @real
@@ -199,6 +196,13 @@ def test_one_who_always_wins_has_a_rating_all_the_same():
 def test_a_clean_sweep_and_a_single_battle_have_no_interval():
     for some in ([Battle(f"i{at}", "best", "worst", "A") for at in range(20)], [Battle("i", "x", "y", "B")]):
         assert all(cell.low is None and cell.value is not None for cell in fit_ratings(some).values())
+
+
+def test_rates_of_one_item_have_no_interval_and_of_two_have():
+    one = compute_win_rates([Battle("i", "x", "y", "A"), Battle("i", "y", "x", "B")], "x")
+    two = compute_win_rates([Battle("i", "x", "y", "A"), Battle("j", "y", "x", "B")], "x")
+    assert all(cell.value == 100.0 and cell.low is None and cell.high is None for cell in one.values())
+    assert all(cell.low is not None and cell.low < 100.0 == cell.high for cell in two.values())
 
 
 def test_models_that_never_met_are_not_ranked_together():

@@ -41,6 +41,18 @@ def test_a_page_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 90
 
 
+RUBRICS = {
+    path.relative_to(ROOT / "src/weft/benchmarks").parts[0] for path in ROOT.glob("src/weft/benchmarks/**/rubrics")
+}
+
+
+@pytest.mark.parametrize("benchmark", sorted(RUBRICS))
+def test_a_benchmark_says_where_its_rubrics_depart_from_the_paper(benchmark: str):
+    page = (ROOT / f"docs/benchmarks/{benchmark}.md").read_text()
+    section = page.partition("## Where the rubric departs\n")[2].partition("\n## ")[0]
+    assert section.count("\n- ") >= 2 and "before the score" in section
+
+
 class Targets(HTMLParser):
     """What a page links to, what it loads, and where it can be linked to."""
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from PIL import Image as Pil
 
 import weft
-from server import drawn
+from toy import write_opening
 from weft.store.journal import Journal
 from weft_tabletop.make import make
 
@@ -58,11 +58,21 @@ def filled(schema: dict[str, Any], seed: str) -> Any:
     if kind == "object":
         return {name: filled(one, f"{seed} {name}") for name, one in schema["properties"].items()}
     if kind == "array":
-        return [filled(schema["items"], f"{seed} {at}") for at in range(schema.get("minItems", 1))]
+        entries = [filled(schema["items"], f"{seed} {at}") for at in range(schema.get("minItems", 1))]
+        return [numbered(schema["items"], entry, at) for at, entry in enumerate(entries)]
     if kind in ("integer", "number"):
         low, high = schema.get("minimum", 0), schema.get("maximum", 10)
         return low + number % (high - low + 1)
     return number % 2 == 0 if kind == "boolean" else "because"
+
+
+def numbered(schema: dict[str, Any], entry: Any, index: int) -> Any:
+    """An entry of a list with its number, if its schema wants one: every number comes once, which no schema can say."""
+    for name, one in schema.get("properties", {}).items():
+        numbers = one.get("enum", ())
+        if one["type"] == "integer" and index < len(numbers):
+            return {**entry, name: numbers[index]}
+    return entry
 
 
 def pinned(name: str, value: str) -> None:
@@ -73,26 +83,8 @@ def pinned(name: str, value: str) -> None:
     assert value == file.read_text(), f"{name} differs from its golden value"
 
 
-def opening(folder: Path) -> Path:
-    (folder / "images" / "Story").mkdir(parents=True)
-    for name in ("1-i-1", "1-o-1"):
-        (folder / "images" / "Story" / f"{name}.jpg").write_bytes(drawn(name, 40))
-    asked = [{"text": "<BEGIN> Go on. <image>", "image": "./images/Story/1-i-1.jpg"}]
-    answer = [{"text": "One <image>", "image": "./images/Story/1-o-1.jpg"}] * 2
-    names = {
-        "meta_task_id": "1",
-        "meta_task_name": "Telling",
-        "subtask_id": "1",
-        "subtask_name": "Story",
-        "data_id": "1",
-    }
-    record = {"total_uid": "0101001", **names, "conversations": [{"input": asked}, {"output": answer}]}
-    (folder / "test_data.jsonl").write_text(json.dumps(record) + "\n")
-    return folder
-
-
 def written(benchmark: str, folder: Path, samples: int = 4) -> Path:
-    return opening(folder) if benchmark == "opening" else make(DATA[benchmark], folder, samples=samples, seed=1)
+    return write_opening(folder) if benchmark == "opening" else make(DATA[benchmark], folder, samples=samples, seed=1)
 
 
 @pytest.mark.parametrize("benchmark", [*DATA, "opening"])

@@ -30,6 +30,13 @@ def test_a_title_is_the_model_and_what_was_chosen_for_it():
     )
 
 
+def test_a_temperature_of_zero_is_one():
+    at_zero = ({"temperature": 0}, {"temperature": 0.0, "parameters": {"temperature": 1}})
+    for chosen in (*at_zero, {"parameters": {"temperature": 0}}):
+        assert format_title(manifest("m", chosen)) == "m [partial, temperature 0]"
+    assert format_title(manifest("m", {"temperature": True})) == "m [partial]"
+
+
 def test_of_several_runs_only_what_tells_them_apart_is_said():
     runs = [TitleInput(manifest("m", {"seed": seed, "temperature": 1.0})) for seed in (0, 1)]
     assert distinct_titles(runs) == ["m [seed 0]", "m [seed 1]"] and shared_settings(runs) == [

@@ -89,3 +89,25 @@ def write_weave(folder: Path, records: list[dict[str, Any]]) -> Path:
                 path.write_bytes(drawn(name, 32))
     (folder / "test" / "test.json").write_text(json.dumps(records))
     return folder
+
+
+def write_opening(folder: Path, items: int = 1) -> Path:
+    """An OpenING dataset of our own: one turn an item, a text with an image in, two out."""
+    (folder / "images" / "Story").mkdir(parents=True, exist_ok=True)
+    lines: list[str] = []
+    for item in range(1, items + 1):
+        for name in (f"{item}-i-1", f"{item}-o-1"):
+            (folder / "images" / "Story" / f"{name}.jpg").write_bytes(drawn(name, 40))
+        asked = [{"text": "<BEGIN> Go on. <image>", "image": f"./images/Story/{item}-i-1.jpg"}]
+        answer = [{"text": "One <image>", "image": f"./images/Story/{item}-o-1.jpg"}] * 2
+        names = {
+            "meta_task_id": "1",
+            "meta_task_name": "Telling",
+            "subtask_id": "1",
+            "subtask_name": "Story",
+            "data_id": str(item),
+        }
+        conversations = [{"input": asked}, {"output": answer}]
+        lines.append(json.dumps({"total_uid": f"0101{item:03}", **names, "conversations": conversations}) + "\n")
+    (folder / "test_data.jsonl").write_text("".join(lines))
+    return folder

@@ -22,11 +22,17 @@ __all__ = [
     "__version__",
     "agree",
     "battle",
+    "correlate",
+    "distributions",
     "evaluate",
     "evaluate_async",
+    "figure",
+    "grid",
     "judge",
     "load",
+    "relative",
     "runs",
+    "sweep",
     "validate",
     "write",
 ]
@@ -35,12 +41,24 @@ if TYPE_CHECKING:
     from weft.api import Run, agree, battle, evaluate, evaluate_async, judge, load, validate, write
     from weft.api import all_runs as runs
     from weft.benchmarks.base import Benchmark, JudgedTurn, RunResults
+    from weft.report.case_drawing import write_case as figure
+    from weft.report.correlate import correlate_models as correlate
+    from weft.report.distributions import build_distributions as distributions
+    from weft.report.grid import build_grid as grid
+    from weft.report.relative import compare_runs as relative
+    from weft.sweep_api import sweep
     from weft.types import Image, Reply, Text, Thought
 
 _API = ("Run", "agree", "battle", "evaluate", "evaluate_async", "judge", "load", "validate", "write")
 _TARGETS = {
     **dict.fromkeys(_API, "weft.api"),
+    "correlate": "weft.report.correlate:correlate_models",
+    "distributions": "weft.report.distributions:build_distributions",
+    "figure": "weft.report.case_drawing:write_case",
+    "grid": "weft.report.grid:build_grid",
+    "relative": "weft.report.relative:compare_runs",
     "runs": "weft.api:all_runs",
+    "sweep": "weft.sweep_api:sweep",
     **dict.fromkeys(("Benchmark", "JudgedTurn", "RunResults"), "weft.benchmarks.base"),
     **dict.fromkeys(("Image", "Reply", "Text", "Thought"), "weft.types"),
 }

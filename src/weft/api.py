@@ -13,35 +13,39 @@ weft.battle([run, another], judge="judge").table()           # stored runs compa
 weft.write("A guide in 3 steps", model="weaver:planner=...,visualizer=...", out="guide.html")
 """
 
-import asyncio
 import contextlib
 import html
 import inspect
 import sys
-import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from msgspec import NODEFAULT, structs
 
 from weft.arena.stored_answers import StoredAnswers
 from weft.benchmarks.base import load_benchmark
 from weft.calls.caller import EndpointDown
-from weft.calls.interrupts import interrupt_loop
 from weft.errors import BudgetReached, UserError, WeftError
 from weft.evaluation.config import RunConfig, fields_for
+from weft.evaluation.event_loop import wait_for
 from weft.evaluation.progress import find_notebook_display, show_in_notebook
-from weft.evaluation.session import Interrupted, Session, complete_run, open_run, run_in_loop
+from weft.evaluation.session import Interrupted, Session, complete_run, open_run
 from weft.evaluation.sources import StoredRun
-from weft.evaluation.writing import WritingRequest, find_document, find_image_prompts
+from weft.evaluation.writing import WritingRequest, find_document
 from weft.judge_eval.agreement import corrected as correction
-from weft.judge_eval.agreement import study
+from weft.judge_eval.agreement import several, study
 from weft.judge_eval.agreement.by_card import bias_of
+from weft.judge_eval.agreement.second_judge import find_second_judge, is_judge
+from weft.models.baselines import ReferenceModel
 from weft.models.config import default_home
 from weft.report import document, frame, site
+from weft.report.charts import Plot
+from weft.report.grid import build_grid, check_grid_choice
+from weft.report.published_plots import build_published_plots
 from weft.report.render import render
-from weft.report.seeds import build_seed_tables, group_by_seed, pool_runs
+from weft.report.row_groups import arrange_rows
+from weft.report.seeds import build_seed_tables, group_runs, pool_runs
 from weft.report.select import parse_choices
 from weft.results import run as stored
 from weft.results.index import describe_state
@@ -50,13 +54,10 @@ from weft.store.locks import with_actual_state
 from weft.types import Table
 from weft.workspace import open_blobs, open_journal
 
-T = TypeVar("T")
 OnStart = Callable[[Session], None]
 
-MAX_INTERRUPTS = 4  # after this many, stop waiting for the work to end
-MAX_REQUEST_CHARS = 500  # of the request that is quoted in a document
 REQUIRED_OPTIONS = ("data", "model", "judge")
-JUDGE_OPTIONS = ("benchmark", "data", *fields_for("judge", "calls", "home"))
+JUDGE_OPTIONS = ("benchmark", "data", "sample", "seed", *fields_for("judge", "calls", "home"))
 WRITE_OPTIONS = ("model", "model_options", *fields_for("calls", "home"))
 FIND_JUDGE_BIAS: correction.Cards = bias_of
 
@@ -155,7 +156,7 @@ def evaluate(benchmark: Any, *, progress: bool | None = None, on_start: OnStart 
     `Endpoint`. `sample` draws that many samples at random, by `seed`. `probe=False` skips the small request to each
     endpoint before the run. `progress=False` shows no progress in a notebook. Ctrl-C, or interrupting the cell, ends
     the run; finished calls stay cached, and the same call resumes."""
-    return _wait_for(evaluate_async(benchmark, on_start=_with_notebook_progress(on_start, progress), **options))
+    return wait_for(evaluate_async(benchmark, on_start=_with_notebook_progress(on_start, progress), **options))
 
 
 async def evaluate_async(benchmark: Any, *, on_start: OnStart | None = None, **options: Any) -> Run:
@@ -221,8 +222,8 @@ def _with_notebook_progress(on_start: OnStart | None, progress: bool | None) -> 
 
 def judge(run: "str | stored.Run", *, on_start: OnStart | None = None, **options: Any) -> Run:
     """Judge the stored replies of a run again: by another judge, with other prompts, or more often. The model is never
-    called. Options are the fields of `RunConfig` that do not concern a model."""
-    return _wait_for(judge_async(run, on_start=on_start, **options))
+    called. Options are the fields of `RunConfig` that do not concern a model. `sample`: only so many samples."""
+    return wait_for(judge_async(run, on_start=on_start, **options))
 
 
 async def judge_async(run: "str | stored.Run", *, on_start: OnStart | None = None, **options: Any) -> Run:
@@ -262,7 +263,7 @@ def battle(
         options.setdefault("benchmark", benchmarks)
     config = structs.replace(_build_config("battle", JUDGE_OPTIONS, options), options=own)
     names = tuple(_run_name(run) for run in runs)
-    return _wait_for(complete_run(open_run(config, StoredAnswers(names, single)), Run, on_start))
+    return wait_for(complete_run(open_run(config, StoredAnswers(names, single)), Run, on_start))
 
 
 def write(
@@ -277,14 +278,14 @@ def write(
         document.format_of(path)  # refuses an unknown suffix before any call is paid for
     config = _build_config("write", WRITE_OPTIONS, options)
     request = WritingRequest(text, tuple(map(Path, images)))
-    run = _wait_for(complete_run(open_run(config, request), Run))
+    run = wait_for(complete_run(open_run(config, request), Run))
     if not paths:
         return run
     reply = find_document(run)
     if not reply.output:
         raise WeftError(f"nothing was written: {reply.outcome}: {reply.reason}")
     home = Path(config.home)
-    readable = build_document(run, home, text)
+    readable = document.build_document(run, home, text)
     for path in paths:
         document.write(readable, open_blobs(home), path)
     return run
@@ -296,71 +297,17 @@ def _as_paths(out: str | Path | Sequence[str | Path]) -> list[Path]:
     return [Path(path) for path in out]
 
 
-def build_document(run: stored.Run, home: Path, request: str) -> document.ReadableDocument:
-    """Return the document that a run wrote, with its provenance. The prompts of its images become their alternative
-    texts, if every image has one."""
-    reply = find_document(run)
-    quoted = " ".join(request.split())
-    if len(quoted) > MAX_REQUEST_CHARS:
-        quoted = quoted[: MAX_REQUEST_CHARS - 1] + "…"
-    provenance = (f"Written by {run.record.manifest.model.name}", f"Asked for: {quoted}")
-    alt_texts = find_image_prompts(run, home)
-    if len(alt_texts) != len(reply.images):
-        alt_texts = ()
-    title = document.document_title(reply.output, request)
-    return document.ReadableDocument(title, reply.output, alt_texts, provenance)
-
-
-def _wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Return a coroutine's result, inside a running event loop (a notebook) as well as outside of one.
-
-    An interrupt ends the work, with a moment for calls in flight, and is then raised here."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run_in_loop(work)
-    results: list[T | BaseException] = []
-    loops: list[asyncio.AbstractEventLoop] = []
-    done = threading.Event()
-
-    async def register_loop_and_work() -> T:
-        loops.append(asyncio.get_running_loop())
-        return await work
-
-    def run_in_thread() -> None:
-        try:
-            results.append(run_in_loop(register_loop_and_work()))
-        except BaseException as error:
-            results.append(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=run_in_thread, name="weft", daemon=True).start()
-    for _ in range(MAX_INTERRUPTS):
-        try:
-            done.wait()  # not join(): a thread whose join was interrupted counts as ended
-            break
-        except KeyboardInterrupt:
-            for loop in loops:
-                interrupt_loop(loop)
-    else:
-        raise KeyboardInterrupt
-    result = results[0]
-    if isinstance(result, BaseException):
-        raise result
-    return result
-
-
 def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **options: Any) -> Run:
     """Check a dataset end to end with its reference answers: histories, image adaption, questions, judge, tables.
 
-    The default judge gives every reply the maximum. Anything but full scores and full coverage is a defect of the data
-    or of weft."""
-    return evaluate(benchmark, data=data, model="reference", judge=judge, **options)
+    Turns without a reference get a stand-in. The default judge gives every reply the maximum. Anything but full scores
+    and full coverage is a defect of the data or of weft."""
+    blobs = open_blobs(Path(options.get("home") or default_home()))
+    return evaluate(benchmark, data=data, model=ReferenceModel("", blobs, stand_ins=True), judge=judge, **options)
 
 
 def agree(
-    run: "str | stored.Run",
+    run: "str | stored.Run | Sequence[str | stored.Run]",
     other: "str | Path | stored.Run | None" = None,
     *,
     by: str = "",
@@ -368,22 +315,40 @@ def agree(
     benchmark: Any = None,
 ) -> study.AgreementStudy:
     """Measure a judge's agreement with annotators: with those of the run (`weft rate`), or of a file (`other` ends in
-    .csv). If `other` is another run of the same replies, compare the two judges.
+    .csv). If `other` is another run of the same replies, compare the two judges; if it is a judge's name, compare
+    its verdicts on the same replies with the judge and with annotators. Several runs get a row each, and one for all.
 
     `by` is an axis of the benchmark. The result's `tables` have the numbers, `notes` what was left out."""
     folder = Path(home or default_home())
-    if isinstance(run, stored.Run):
-        first = run
-    else:
-        first = load(run, home=folder, benchmark=benchmark)
+    names = [run] if isinstance(run, (str, stored.Run)) else list(run)
+    runs = [one if isinstance(one, stored.Run) else load(one, home=folder, benchmark=benchmark) for one in names]
+    if not runs:
+        raise UserError("agree() needs a run")
+    file = None
+    if isinstance(other, Path) or (isinstance(other, str) and _is_file(other)):
+        file = Path(other)
+    if len(runs) > 1:
+        second: Sequence[stored.Run] = ()
+        if isinstance(other, stored.Run):
+            second = find_second_judge(runs, other.id, folder)
+        elif file is None and other is not None:
+            second = find_second_judge(runs, str(other), folder)
+        return several.compare_models(runs, folder, file=file, second=second, by=by)
+    first = runs[0]
     if other is None:
         return study.compare_with_people(first, folder, by)
+    if file is not None:
+        return study.compare_with_file(first, file, by)
     if isinstance(other, stored.Run):
         return study.compare_with_run(first, other, by)
-    if isinstance(other, Path) or other.lower().endswith(".csv") or Path(other).is_file():
-        return study.compare_with_file(first, Path(other), by)
-    second = load(other, home=folder, benchmark=benchmark or first.benchmark)
-    return study.compare_with_run(first, second, by)
+    assert isinstance(other, str)
+    if is_judge(first, other, folder):
+        return several.compare_models(runs, folder, second=find_second_judge(runs, other, folder), by=by)
+    return study.compare_with_run(first, load(other, home=folder, benchmark=benchmark or first.benchmark), by)
+
+
+def _is_file(name: str) -> bool:
+    return name.lower().endswith(".csv") or Path(name).is_file()
 
 
 def correct_scores(runs: Sequence[stored.Run], *, home: str | Path = "") -> list[correction.Corrected]:
@@ -402,22 +367,30 @@ def report(
     *,
     over: str = "",
     correct: bool = False,
+    by: str | Sequence[str] = (),
+    metric: str = "",
+    baseline: str = "",
+    row_groups: str = "",
     home: str | Path = "",
     **selection: Any,
 ) -> str:
     """Return tables of one or more runs of one benchmark as text, with their caveats.
 
     `over="seed"`: runs that differ only in their seed are one row. `correct`: add a table of the corrected headline
-    scores, by the annotations in `home`. `selection` are the fields of `Choices`: columns, rows, tables, and for LaTeX
-    intervals and label."""
-    _check_correct_alone(over, correct)
+    scores, by the annotations in `home`. `by`: only the table of one number by these settings; `metric` and `baseline`
+    are those of `weft.grid`. `row_groups`: rows in groups by what is known of their models. `selection`
+    are the fields of `Choices`: columns, rows, tables, and for LaTeX intervals, label, caption, cite and rank."""
+    _check_choices(over, correct, by, metric, baseline)
     choices = parse_choices(selection, format)
-    if over:
-        tables = list(build_seed_tables(_group_runs(runs, over)))
+    if by:
+        tables = [build_grid(runs, by, metric, baseline).table]
+    elif over:
+        tables = list(build_seed_tables(group_runs(runs, over)))
     else:
         tables = list(build_tables(name_runs(runs)))
     if correct:
         tables += _corrected_tables(runs, home)
+    tables = arrange_rows(tables, runs, row_groups)
     return render(tables, [run.summary() for run in runs], format, choices, runs[0].benchmark)
 
 
@@ -429,16 +402,23 @@ def write_report(
     single_file: bool = False,
     over: str = "",
     correct: bool = False,
+    by: str | Sequence[str] = (),
+    metric: str = "",
+    baseline: str = "",
+    row_groups: str = "",
+    with_published: bool = False,
 ) -> Path:
     """Write the report as HTML, a folder with its images or one file, and return the page to open.
 
     `over="seed"`: tables and plots have one row for runs that differ only in their seed; their dialogues are shown side
-    by side. `correct`: add the corrected headline scores."""
-    _check_correct_alone(over, correct)
+    by side. `correct`: add the corrected headline scores. `by`: begin with the table and the plot of one number by
+    these settings; `metric` and `baseline` are those of `weft.grid`. `row_groups`: as for `report`.
+    `with_published`: draw the tables that have published rows."""
+    _check_choices(over, correct, by, metric, baseline)
     folder = Path(home or default_home())
     by_name = name_runs(runs)
     if over:
-        groups = _group_runs(runs, over)
+        groups = group_runs(runs, over)
         tables = list(build_seed_tables(groups))
         pooled = pool_runs(groups)
     else:
@@ -446,30 +426,28 @@ def write_report(
         pooled = None
     if correct:
         tables += _corrected_tables(runs, folder)
-    contents = site.build_contents(by_name, tables, pooled)
-    journal = open_journal(folder)
-    try:
+    first_plots: list[Plot] = []
+    if by:
+        by_settings = build_grid(runs, by, metric, baseline)
+        tables.insert(0, by_settings.table)
+        first_plots += filter(None, [by_settings.plot])
+    if with_published:
+        first_plots += build_published_plots(tables)
+    contents = site.build_contents(by_name, arrange_rows(tables, runs, row_groups), pooled, first_plots)
+    with contextlib.closing(open_journal(folder)) as journal:
         if single_file:
             return site.write_single(contents, journal, folder, Path(out))
         return site.write(contents, journal, folder, Path(out))
-    finally:
-        journal.close()
 
 
 def _corrected_tables(runs: Sequence[stored.Run], home: str | Path) -> list[Table]:
     return correction.tables(correct_scores(runs, home=home))
 
 
-def _check_correct_alone(over: str, correct: bool) -> None:
+def _check_choices(over: str, correct: bool, by: str | Sequence[str], metric: str, baseline: str) -> None:
+    check_grid_choice(by, metric, baseline, over)
     if correct and over:
         raise UserError("--correct applies to single runs: leave out --over, or leave out --correct")
-
-
-def _group_runs(runs: Sequence[stored.Run], over: str) -> dict[str, list[stored.Run]]:
-    if over != "seed":
-        raise UserError(f"over={over!r}: runs can be pooled over their seed only: over='seed'")
-    name_runs(runs)  # refuses runs of several benchmarks, and a run given twice
-    return group_by_seed(runs)
 
 
 __all__ = [
@@ -483,7 +461,6 @@ __all__ = [
     "agree",
     "all_runs",
     "battle",
-    "build_document",
     "correct_scores",
     "evaluate",
     "evaluate_async",

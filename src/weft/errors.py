@@ -12,6 +12,10 @@ class WeftError(Exception):
     """Anything weft itself raises on purpose."""
 
 
+class ReuseWarning(UserWarning):
+    """Says in Python what the command line prints as a note: why cached answers are, or are not, reused."""
+
+
 class UserError(WeftError):
     """A mistake in what the user gave: what is wrong, where, and what to do next."""
 
@@ -51,7 +55,7 @@ def format_trace(error: BaseException) -> str:
     return f"{text[: MAX_TRACE // 2]}\n...\n{text[-MAX_TRACE // 2 :]}"
 
 
-def wrap_error(source: str, error: Exception) -> WeftError:
+def wrap_error(source: str, error: BaseException) -> WeftError:
     """Return an error of foreign code as a one-line WeftError that names `source` and the line of code.
 
     An error that weft itself raised is returned unchanged.
@@ -61,6 +65,10 @@ def wrap_error(source: str, error: Exception) -> WeftError:
     location = ""
     for frame in traceback.extract_tb(error.__traceback__)[-1:]:
         location = f" ({PurePath(frame.filename).name}:{frame.lineno})"
-    wrapped = WeftError(f"{source}: {type(error).__name__}: {error}{location}")
+    try:
+        message = " ".join(str(error).splitlines())
+    except Exception:
+        message = "(its message cannot be formatted)"
+    wrapped = WeftError(f"{source}: {type(error).__name__}: {message}{location}")
     wrapped.__cause__ = error
     return wrapped

@@ -5,11 +5,14 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from weft.errors import UserError
+
+imported_file: ContextVar[str] = ContextVar("imported_file", default="")  # a user's, while weft imports it
 
 
 def find_entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
@@ -60,11 +63,15 @@ def _import_file(text: str, path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     sys.path.insert(0, str(path.parent.absolute()))
+    token = imported_file.set(file)
     try:
         spec.loader.exec_module(module)
+    except UserError:
+        raise
     except Exception as error:
         raise UserError(f"{text}: importing {file} raised {type(error).__name__}: {error}") from error
     finally:
+        imported_file.reset(token)
         sys.path.pop(0)
     return module
 

@@ -8,7 +8,6 @@ An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` 
 an error never becomes a number.
 """
 
-import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -16,10 +15,12 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
+from weft.rounding import format_bounds, format_number
+
 Role = Literal["system", "user", "assistant"]
 Modality = Literal["text", "image", "interleaved"]
 Outcome = Literal["answered", "refused", "empty", "failed"]
-Note = Literal["asked again", "same candidates", "stand-in"]  # what happened before the reply was final
+Note = Literal["asked again", "same candidates", "stand-in", "unreadable"]  # how the reply came about
 StopCause = Literal["", "blocked", "truncated"]  # a content filter or a token limit ended the reply
 ImageInput = Literal["interleaved", "list", "strip", "none"]
 MENTION = re.compile(r"Image #(\d{1,6})(?!\d)")  # how a dialogue's text refers to an image, counted from 1
@@ -110,7 +111,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
-    """A model's answer. `empty`: nothing of the expected modality. `failed`: not the model's fault."""
+    """A model's answer. `empty`: nothing of the expected modality. `failed`: not the model's fault, so unscored."""
 
     outcome: Outcome
     parts: tuple[Part, ...] = ()
@@ -324,7 +325,7 @@ class Question(Struct, frozen=True):
 
 
 class Score(Struct, frozen=True):
-    """One metric's value in a judge's answer."""
+    """One metric's value in a judge's answer. What released scripts average instead is `Official.score()`."""
 
     metric: str
     value: float | None  # a share of full marks; None if a judge that is a program leaves the metric undecided
@@ -338,23 +339,28 @@ class OfficialReading(Struct, frozen=True, omit_defaults=True):
 
     score: float | None = None  # on their own scale; None where they find no score
     text: str = ""  # what they keep besides a number
+    failed: bool = False  # there is no reply that they could read, through no fault of the model
 
 
 class MissingScore(Struct, frozen=True):
-    """An arithmetic yields no number here."""
+    """No official score, with the reason."""
 
     reason: str
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):
-    """One metric of one turn, scored or unscored."""
+    """One metric of one turn, scored or unscored.
+
+    `value` is what strict tables average, `score` the judge's own number, `reading` what the released scripts parse.
+    `by="failure"` is the model's own failure and scores 0; a reply with `outcome="failed"` stays unscored, by `rule`.
+    """
 
     sample: str
     turn: int
     metric: str
     value: float | None  # a share of full marks from 0 to 1; None: unscored
     reason: str = ""
-    by: Literal["judge", "rule", "failure", "person"] = "judge"  # failure: the model's own, which scores 0
+    by: Literal["judge", "rule", "failure", "person"] = "judge"
     keys: tuple[str, ...] = ()  # cache keys of the judge's calls
     detail: Any = None  # a struct of the benchmark's own, or its JSON (see benchmarks/facts.py), for tables
     variant: str = ""  # `repeat 2`, `order BA`, `annotator 2`: distinguishes several verdicts of one metric
@@ -377,14 +383,15 @@ class Cell(Struct, frozen=True):
     count: bool = False  # a count, not a measure: no decimals, and no best row
     digits: int | None = None  # decimals, where they differ from the table's
     standard_deviation: float | None = None  # over runs that differ only in their seed, whose mean is the value
+    unusable: int = 0  # of `scored`: read by a paper's released scripts from what weft could not use
+    not_asked: int = 0  # of `expected`: the released scripts ask their judge something that this run did not
+    text: str = ""  # words that stand in place of a number
     verdicts: Sequence[Verdict] = ()  # what the value was computed from, unscored ones included; never serialised
 
     @property
     def as_dict(self) -> dict[str, Any]:
-        """All fields but the verdicts."""
-        values = asdict(self)
-        del values["verdicts"]
-        return values
+        """All fields but the verdicts, and the text of a number."""
+        return {name: value for name, value in asdict(self).items() if name != "verdicts" and (name != "text" or value)}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cell) and self.as_dict == other.as_dict
@@ -393,34 +400,37 @@ class Cell(Struct, frozen=True):
         return hash(tuple(self.as_dict.values()))
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in self.as_dict.items())
-        return f"Cell({fields})"
+        return f"Cell({', '.join(f'{name}={value!r}' for name, value in self.as_dict.items())})"
 
     def format(self, digits: int = 3) -> str:
-        """Return the value, and how many of the expected items are scored where some are not."""
+        """Return the value, and how many of the expected items are scored where some are not, or were not asked."""
+        if self.text:
+            return self.text
         if self.value is None and not self.expected:
             return "-"
-        if self.digits is not None:
-            digits = self.digits
+        digits = self.decimals(digits)
         if self.value is None:
-            text = "unscored"
-        elif self.count:
-            text = f"{self.value:.0f}"
+            text = "not asked" if self.not_asked else "unscored"
         else:
-            text = f"{self.value:.{digits}f}"
+            text = format_number(self.value, digits)
         if self.standard_deviation is not None and self.value is not None:
-            text += f" ± {self.standard_deviation:.{digits}f}"
-        if self.scored != self.expected:
-            text += f" ({self.scored}/{self.expected})"
+            text += f" ± {format_number(self.standard_deviation, digits)}"
+        if self.unusable:
+            text += f" ({self.scored}/{self.expected}, {self.unusable} unusable)"
+        elif self.not_asked or self.scored != self.expected:
+            text += f" ({self.not_asked or self.scored}/{self.expected})"
         return text
 
     def format_interval(self, digits: int = 3) -> str:
         """Return the 95% interval; empty if there is none."""
-        if self.digits is not None:
-            digits = self.digits
         if self.low is None or self.high is None or self.value is None:
             return ""
-        return f"[{self.low:.{digits}f}, {self.high:.{digits}f}]"
+        return format_bounds(self.low, self.high, self.decimals(digits))
+
+    def decimals(self, digits: int) -> int:
+        """Return how many decimals are shown in a table whose numbers have this many."""
+        digits = digits if self.digits is None else self.digits
+        return 0 if self.count else digits
 
 
 class Row(Struct, frozen=True, omit_defaults=True):
@@ -433,6 +443,9 @@ class Row(Struct, frozen=True, omit_defaults=True):
     subset: str = ""  # the part of the run that it shows, if not all
     run: str = ""  # the run's id
     judge: str = ""
+    notes: Mapping[str, str] = {}  # what a reader must know of single numbers, by column
+    about: Mapping[str, str] = {}  # what is known of its model, such as its size
+    group: str = ""  # the rows among which it competes, if they are not all of the table
 
     @property
     def label(self) -> str:
@@ -446,14 +459,15 @@ class Row(Struct, frozen=True, omit_defaults=True):
 
 
 class Table(Struct, frozen=True):
-    """A table of a report. Only a leaderboard is ranked; a breakdown shows parts of one run."""
+    """A table of a report. A leaderboard is ranked, `parts` by `Row.subset`; a breakdown shows parts of one run,
+    `groups` several runs by the groups of an axis, which are its columns."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     note: str = ""  # what a reader must know
     digits: int = 3
-    kind: Literal["leaderboard", "mixed", "breakdown"] = "leaderboard"
+    kind: Literal["leaderboard", "parts", "mixed", "breakdown", "groups"] = "leaderboard"
 
     def cells(self, label: str) -> Mapping[str, Cell]:
         """Return the cells of the row with this label."""
@@ -461,31 +475,15 @@ class Table(Struct, frozen=True):
 
     def __str__(self) -> str:
         """Return the table as text: values with their intervals."""
-        rows = [["", *self.columns]]
-        for row in self.rows:
-            rows.append([row.label])
-            for column in self.columns:
-                cell = row.cells.get(column, Cell(None))
-                rows[-1].append(f"{cell.format(self.digits)} {cell.format_interval(self.digits)}".strip())
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [self.title]
-        for row in rows:
-            cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join(lines)
+        from weft.plain_tables import table_text
+
+        return table_text(self)
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook: values with their intervals, names escaped."""
-        head = "".join(f"<th>{html.escape(column)}</th>" for column in ("", *self.columns))
-        rows: list[str] = []
-        for row in self.rows:
-            cells = [f"<th>{html.escape(row.label)}</th>"]
-            for column in self.columns:
-                cell = row.cells.get(column, Cell(None))
-                interval = cell.format_interval(self.digits)
-                cells.append(f"<td>{cell.format(self.digits)}<br><small>{interval}</small></td>")
-            rows.append(f"<tr>{''.join(cells)}</tr>")
-        return f"<table><caption>{html.escape(self.title)}</caption><tr>{head}</tr>{''.join(rows)}</table>"
+        from weft.plain_tables import table_html
+
+        return table_html(self)
 
     @property
     def run_rows(self) -> tuple[Row, ...]:

@@ -16,6 +16,8 @@ from weft.secrets import scrub
 MAX_FILE_BYTES = 2 * 1024**3
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+HOST = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]\\]+)(:(?P<port>[0-9]{1,5}))?")
+MAX_PORT = 65535
 
 
 def open_file(path: Path, max_bytes: int, error: type[WeftError], *, follow: bool = True) -> BinaryIO:
@@ -102,6 +104,14 @@ def _escape(match: re.Match[str]) -> str:
 def format_for_terminal(text: object) -> str:
     """Return a text without secrets and control characters."""
     return escape_control_characters(scrub(str(text)))
+
+
+def read_host(header: str) -> str:
+    """Return the host in a Host header, in lower case and without its port; "" if it is none."""
+    match = HOST.fullmatch(header)
+    if match is None or int(match["port"] or 0) > MAX_PORT:
+        return ""
+    return match["host"].strip("[]").lower()
 
 
 def dict_or_empty(value: Any) -> dict[str, Any]:

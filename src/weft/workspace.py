@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from weft.calls.roles import Limits, ModelsByRole
+from weft.errors import UserError
 from weft.models import registry
 from weft.models.config import default_home, read_config
 from weft.models.endpoint import Endpoint
+from weft.plugins import imported_file
 from weft.store.annotations import Annotations
 from weft.store.blobs import Blobs, blobs_folder
 from weft.store.journal import Journal
+from weft.store.locks import use_home
 from weft.store.schema import journal_file
 from weft.types import Model
 
@@ -42,11 +45,7 @@ class Workspace:
 
     def __init__(self, home: str | Path = "") -> None:
         self.home = Path(home or default_home()).absolute()  # a model's code may change the working directory
-
-    @cached_property
-    def blobs(self) -> Blobs:
-        """The image store."""
-        return Blobs(blobs_folder(self.home))
+        self.blobs = Blobs(blobs_folder(self.home))  # the image store
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -66,10 +65,19 @@ class Workspace:
         prices: Mapping[str, Any] | None = None,
         composed: bool = False,
     ) -> AsyncGenerator[ModelsByRole]:
-        """Open the journal and yield callers for these endpoints; close all of them at the end."""
+        """Open the journal and yield callers for these endpoints; close all of them at the end.
+
+        Nobody removes, merges or repairs anything in this home meanwhile. Raises UserError while weft imports a file.
+        """
+        if imported_file.get():  # its calls would be paid for, even in a dry run
+            raise UserError(
+                f"importing {imported_file.get()} must not start a run: "
+                'put what calls a model under `if __name__ == "__main__":`'
+            )
         async with contextlib.AsyncExitStack() as closing:
             closing.push_async_callback(close_endpoints, endpoints.values())
-            journal = open_journal(self.home, write=True)
+            closing.enter_context(use_home(self.home))
+            journal = Journal(journal_file(self.home))
             closing.callback(journal.close)
             all_prices: Mapping[str, Any] = {**self.settings.get("prices", {}), **(prices or {})}
             yield ModelsByRole(limits, endpoints, all_prices, journal, self.blobs, composed=composed)

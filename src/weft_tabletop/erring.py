@@ -46,13 +46,13 @@ class Erring(Exact):
         self._seed = seed
         self._has_request: dict[str, bool] = {}  # by image digest
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        question = want.question
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        question = request.question
         if question is None:
             raise CallError("tabletop/erring is a judge: it answers only questions of benchmarks", NO_RETRY)
         material = {name: _without_style(parts) for name, parts in question.material.items()}
         exact = self.answer(replace(question, material=material))
-        reply = self._err(exact, question, self._build_rng(question, want.draw))
+        reply = self._err(exact, question, self._build_rng(question, request.draw))
         text = msgspec.json.encode(reply).decode()
         return EndpointReply((Text(text),), "answered", raw=text, served_model=self.name)
 
@@ -123,7 +123,10 @@ class Erring(Exact):
         if mode == "full":
             share = 1.0
         else:
-            share = rng.gauss(*GUESS) if mode == "blind" else (value - low) / (high - low)
+            if mode == "blind":
+                share = rng.gauss(*GUESS)
+            else:
+                share = (value - low) / (high - low)
             share += self._faults.get("lenient", 0.0) + rng.gauss(0, self._faults.get("sigma", 0.0))
         score = low + (high - low) * min(1.0, max(0.0, share))
         if allowed:

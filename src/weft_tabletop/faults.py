@@ -92,7 +92,9 @@ def spoil_scene(fault: Fault, expected: Scene, before: Scene | None, rng: random
     if fault == "blank":
         return Scene(expected.background)
     if fault == "input":
-        return Scene(expected.background) if before is None else before
+        if before is None:
+            return Scene(expected.background)
+        return before
     if fault == "alike":
         return _replace_by_similar(expected, before, rng)
     return expected

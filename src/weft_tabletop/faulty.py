@@ -37,17 +37,17 @@ class Faulty(UncachedEndpoint):
         self._stamp = stamp
         self._says = says
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        reply = await self._oracle.send(messages, want)
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        reply = await self._oracle.send(messages, request)
         if reply.outcome != "answered":
             return reply
-        parts = await asyncio.to_thread(self._spoil, reply.parts, messages, want)
-        outcome, reason = outcome_of(parts, want.modality)
+        parts = await asyncio.to_thread(self._spoil, reply.parts, messages, request)
+        outcome, reason = outcome_of(parts, request.modality)
         return EndpointReply(parts, outcome, reason, served_model=self.name)
 
-    def _spoil(self, parts: Sequence[Part], messages: tuple[Message, ...], want: Request) -> tuple[Part, ...]:
-        fault = fault_of(self._seed, want.turn_ref.sample, want.turn_ref.turn)
-        rng = build_rng(self._seed, want.turn_ref.sample, want.turn_ref.turn)
+    def _spoil(self, parts: Sequence[Part], messages: tuple[Message, ...], request: Request) -> tuple[Part, ...]:
+        fault = fault_of(self._seed, request.turn_ref.sample, request.turn_ref.turn)
+        rng = build_rng(self._seed, request.turn_ref.sample, request.turn_ref.turn)
         prompt, images = read_request(messages)
         before = images[max(images)] if images else None
         spoils_text, spoils_images = _choose_modalities(parts, messages, rng)
@@ -67,7 +67,10 @@ class Faulty(UncachedEndpoint):
         """The image with a fault, at this model's size. `before` is the last image that the model was shown."""
         if fault == "input" and before is not None and not self._stamp:
             return before
-        before_scene = read_image(before, self._blobs).scene if before is not None else None
+        if before is not None:
+            before_scene = read_image(before, self._blobs).scene
+        else:
+            before_scene = None
         scene: Scene = spoil_scene(fault, read_image(image, self._blobs).scene, before_scene, rng)
         noise_seed = rng.getrandbits(32)
         drawing = draw_large(scene, self._side)
@@ -85,8 +88,8 @@ def _choose_modalities(parts: Sequence[Part], messages: tuple[Message, ...], rng
     has_texts = any(isinstance(part, Text) for part in parts)
     if not (has_images and has_texts and answer_style(messages)):
         return True, True
-    choice = rng.choice(("words", "pictures", "both"))
-    return choice != "pictures", choice != "words"
+    choice = rng.choice(("texts", "images", "both"))
+    return choice != "images", choice != "texts"
 
 
 def _spoil_inner(fault: Fault, expected: str, prompt: str, rng: Random) -> str:

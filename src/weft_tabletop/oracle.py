@@ -17,11 +17,12 @@ from weft_tabletop import planning, rewording
 from weft_tabletop.strategy_words import TablePhrasing
 from weft_tabletop.world import answers
 from weft_tabletop.world.choices import parse_choice
-from weft_tabletop.world.language import DOCUMENTS, HELPED, QUESTIONS, THINK, TableRequest, describe_scene, parse
+from weft_tabletop.world.language import TableRequest, describe_scene, parse
 from weft_tabletop.world.listening import answer_style, read_request
-from weft_tabletop.world.operations import Operation, frames
+from weft_tabletop.world.operations import Operation, build_frames
 from weft_tabletop.world.readings import read_image
 from weft_tabletop.world.scenes import CELLS, OBJECTS, Scene, draw
+from weft_tabletop.world.wordings import DOCUMENTS, HELPED, QUESTIONS, THINK
 
 Scenes = Mapping[str, Scene]  # by slot of the request: image, source, other
 
@@ -40,18 +41,18 @@ class Oracle(UncachedEndpoint):
         self._seed = seed
         self._plan = plan
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        if want.question is not None:
-            reworded = rewording.answer_rewording(want.question)
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        if request.question is not None:
+            reworded = rewording.answer_rewording(request.question)
             if reworded is not None:
                 return self._text_reply(msgspec.json.encode(reworded).decode())
         text, images = read_request(messages)
         choice = parse_choice(text)
-        request = choice.request if choice else parse(text)
-        if request is None:
-            outcome = "answered" if want.modality == "text" else "empty"
+        table_request = choice.request if choice else parse(text)
+        if table_request is None:
+            outcome = "answered" if request.modality == "text" else "empty"
             return EndpointReply((Text(f"I do not understand: {text}"),), outcome, served_model=self.name)
-        scenes = {slot: self._scene(images, name) for slot, name in request.images.items()}
+        scenes = {slot: self._scene(images, name) for slot, name in table_request.images.items()}
         rng = random.Random(hashlib.sha256(msgspec.json.encode([messages, self._seed])).digest())
         is_wrong = rng.random() < self._error
         if choice is not None:
@@ -59,26 +60,26 @@ class Oracle(UncachedEndpoint):
             parts: tuple[Part, ...] = (Text(_wrong_letter(letters, rng) if is_wrong else letters),)
         elif planning.is_plan_requested(messages):
             chained = self._plan == "steps"
-            return self._text_reply(planning.write_plan(request, scenes, chained=chained, short=is_wrong))
-        elif request.kind in QUESTIONS:
-            parts = self._answer_question(request, scenes, want, rng, is_wrong=is_wrong)
-        elif request.kind in DOCUMENTS and want.modality == "interleaved":
-            parts = self._write_document(request, scenes, rng, is_wrong=is_wrong)
+            return self._text_reply(planning.write_plan(table_request, scenes, chained=chained, short=is_wrong))
+        elif table_request.kind in QUESTIONS:
+            parts = self._answer_question(table_request, scenes, request, rng, is_wrong=is_wrong)
+        elif table_request.kind in DOCUMENTS and request.modality == "interleaved":
+            parts = self._write_document(table_request, scenes, rng, is_wrong=is_wrong)
         else:
-            parts = self._fulfil(request, scenes, messages, rng, is_wrong=is_wrong)
-        outcome, reason = outcome_of(parts, want.modality)
+            parts = self._fulfil(table_request, scenes, messages, rng, is_wrong=is_wrong)
+        outcome, reason = outcome_of(parts, request.modality)
         return EndpointReply(parts, outcome, reason, served_model=self.name)
 
     def _text_reply(self, text: str) -> EndpointReply:
         return EndpointReply((Text(text),), "answered", served_model=self.name)
 
     def _answer_question(
-        self, request: TableRequest, scenes: Scenes, want: Request, rng: random.Random, *, is_wrong: bool
+        self, table_request: TableRequest, scenes: Scenes, request: Request, rng: random.Random, *, is_wrong: bool
     ) -> tuple[Part, ...]:
-        answer = "I am not sure" if is_wrong else answers.answer(request, scenes)
-        if request.kind not in HELPED or want.modality != "interleaved":
+        answer = "I am not sure" if is_wrong else answers.answer(table_request, scenes)
+        if table_request.kind not in HELPED or request.modality != "interleaved":
             return (Text(answer),)
-        helper = answers.helper_scene(request, scenes)
+        helper = answers.helper_scene(table_request, scenes)
         if is_wrong:
             helper = _change_cell(helper, rng)
         return self._draw(helper), Text(f"Final Answer: {answer}")
@@ -87,7 +88,7 @@ class Oracle(UncachedEndpoint):
         self, request: TableRequest, scenes: Scenes, rng: random.Random, *, is_wrong: bool
     ) -> tuple[Part, ...]:
         """A text and an image for each step; if it is wrong, one of the images is."""
-        steps = frames(request.kind, request.args, scenes.get("image"))
+        steps = build_frames(request.kind, request.args, scenes.get("image"))
         wrong_index = rng.randrange(len(steps)) if is_wrong else -1
         parts: list[Part] = []
         for index, (text, scene) in enumerate(steps):

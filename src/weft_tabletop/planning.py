@@ -8,17 +8,10 @@ from collections.abc import Mapping
 
 from weft.types import Message, Text
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import (
-    DOCUMENTS,
-    QUESTIONS,
-    WORDINGS,
-    TableRequest,
-    describe_scene,
-    with_article,
-    wording,
-)
-from weft_tabletop.world.operations import frames
+from weft_tabletop.world.language import TableRequest, describe_scene, fill_wording
+from weft_tabletop.world.operations import build_frames
 from weft_tabletop.world.scenes import SIDE, Scene
+from weft_tabletop.world.wordings import DOCUMENTS, QUESTIONS, WORDINGS, with_article
 
 
 def is_plan_requested(messages: tuple[Message, ...]) -> bool:
@@ -41,14 +34,17 @@ def write_plan(
     if request.kind not in DOCUMENTS:
         result = request.operation.apply(base or Scene("white"), scenes.get("source"))
         return _format_order(f"Draw {describe_scene(result)}.", "none")
-    steps = frames(request.kind, request.args, base)
+    steps = build_frames(request.kind, request.args, base)
     lines: list[str] = []
     for number, (text, scene) in enumerate(steps, start=1):
         lines.append(text)
         if short and number == len(steps):
             continue
         is_whole = not chained or (request.kind == "build" and number == 1)
-        order = f"Draw {describe_scene(scene)}." if is_whole else _describe_change(request, number)
+        if is_whole:
+            order = f"Draw {describe_scene(scene)}."
+        else:
+            order = _describe_change(request, number)
         uses = "none" if is_whole or number == 1 else str(number - 1)
         lines.append(_format_order(order, uses))
     return "\n".join(lines)
@@ -62,6 +58,6 @@ def _describe_change(request: TableRequest, number: int) -> str:
     """What changes from the previous image to this one."""
     if request.kind == "film":
         args = {"steps": "1", "side": request.args["side"]}
-        return wording(WORDINGS["drift"][0], args, {"image": "the table"})
+        return fill_wording(WORDINGS["drift"][0], args, {"image": "the table"})
     thing, _, cell = request.args["things"].split(", ")[number - 1].partition(" at ")
     return f"Add {with_article(thing)} at {cell} in the table."

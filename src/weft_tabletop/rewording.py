@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weft.types import Question, Text
-from weft_tabletop.world.language import WORDINGS, TableRequest, parse, wording
+from weft_tabletop.world.language import TableRequest, fill_wording, parse
+from weft_tabletop.world.wordings import WORDINGS
 
 UNORDERED_LISTS = ("things", "cells", "switches")  # arguments whose order means nothing
 ORDERED_KINDS = ("steps", "draw steps")  # except in these requests
@@ -56,7 +57,7 @@ def wordings(task: str) -> Iterator[str]:
     seen: set[str] = set()
     for args in [request.args, *_reorder(request, rng)]:
         for template in WORDINGS[request.kind]:
-            text = wording(template, args, request.images)
+            text = fill_wording(template, args, request.images)
             if text not in seen:
                 seen.add(text)
                 yield text

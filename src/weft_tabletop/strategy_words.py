@@ -15,8 +15,9 @@ from collections.abc import Sequence
 
 from weft.models.compose.phrasing import AskModel, Candidate
 from weft.types import Image, Message, Modality, Part, Reply, Text
-from weft_tabletop.world.language import QUESTIONS, UNQUOTED, WORDINGS, parse, parse_scene, wording
+from weft_tabletop.world.language import fill_wording, parse, parse_scene
 from weft_tabletop.world.listening import read_request
+from weft_tabletop.world.wordings import QUESTIONS, UNQUOTED, WORDINGS
 
 
 class TablePhrasing:
@@ -42,9 +43,9 @@ class TablePhrasing:
             return (Message("user", (Text(order),)),)
         return (Message("user", (Text(order), *images[-1:])),)
 
-    def review_request(self, messages: tuple[Message, ...], made: Candidate) -> tuple[Message, ...] | None:
+    def review_request(self, messages: tuple[Message, ...], output: Candidate) -> tuple[Message, ...] | None:
         request = find_request(messages)
-        candidate = _last_image(made)
+        candidate = _last_image(output)
         if request is None or candidate is None:
             return None
         text, image = request
@@ -53,28 +54,28 @@ class TablePhrasing:
     def is_approval(self, review: str) -> bool:
         return not review.startswith("no, ")
 
-    def redraw_request(self, messages: tuple[Message, ...], made: Candidate, review: str) -> tuple[Message, ...]:
+    def redraw_request(self, messages: tuple[Message, ...], output: Candidate, review: str) -> tuple[Message, ...]:
         """The objection as a request about the image, if it can be understood; else the messages as they are."""
         objection = review.removeprefix("no, ").rstrip(".")
         text = WORDINGS["correct"][0].format(image="image", objection=objection)
-        candidate = _last_image(made)
+        candidate = _last_image(output)
         if candidate is None or parse(text) is None:
             return messages
         return (Message("user", (candidate, Text(text))),)
 
     async def pick(
-        self, ask: AskModel, messages: tuple[Message, ...], made: Sequence[Candidate]
+        self, ask: AskModel, messages: tuple[Message, ...], candidates: Sequence[Candidate]
     ) -> tuple[int, list[Reply]]:
         """Compare two candidates at a time; the winner meets the next one. Return its index and the replies."""
         request = find_request(messages)
         images: list[Image] = []
-        for candidate in made:
+        for candidate in candidates:
             image = _last_image(candidate)
             if image is not None:
                 images.append(image)
         best = 0
         replies: list[Reply] = []
-        if request is None or len(images) < len(made):
+        if request is None or len(images) < len(candidates):
             return best, replies
         text, before = request
         for other in range(1, len(images)):
@@ -113,7 +114,7 @@ def find_request(messages: tuple[Message, ...]) -> tuple[str, Image] | None:
 def _build_request(kind: str, quoted: str, **images: Image) -> tuple[Message, ...]:
     """A request about images that quotes another one; each image is where the text first mentions it."""
     names = {slot: f"Image #{number}" for number, slot in enumerate(images, start=1)}
-    rest = wording(WORDINGS[kind][0], {"done": quoted}, names)
+    rest = fill_wording(WORDINGS[kind][0], {"done": quoted}, names)
     by_name = {names[slot]: image for slot, image in images.items()}
     parts: list[Part] = []
     while True:

@@ -12,6 +12,7 @@ import pytest
 
 import weft
 from waiting import HANGS
+from weft.judge_eval.annotation.joint import single_study
 from weft.judge_eval.annotation.questions import StudySource, open_study_source
 from weft.judge_eval.annotation.server import AnnotationServer
 from weft.judge_eval.annotation.study import StudySettings, begin_study, study_settings
@@ -72,7 +73,7 @@ def serving() -> Iterator[Serving]:
         ratings = Annotations(home / "journal.sqlite")
         study, _ = begin_study(source, want or study_settings("ann,bob", 12, share=0.0), ratings, Blobs(home / "blobs"))
         tokens = {name: f"token-of-{name}" for name in study.settings["orders"]}
-        desk = AnnotationServer(home, source, study, tokens, ratings)
+        desk = AnnotationServer(home, single_study(source, study), tokens, ratings)
         runner, port = asyncio.run_coroutine_threadsafe(desk.start(), loop).result(HANGS)
         closing.callback(ratings.close)
         closing.callback(lambda: asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(HANGS))

@@ -22,7 +22,7 @@ from weft.judge_eval.annotation.form import parse_answer
 from weft.judge_eval.annotation.questions import StudySource
 from weft.judge_eval.annotation.status import describe_progress, measure_progress
 from weft.judge_eval.annotation.study import AnnotationItem, annotation_of, begin_study, items_of, study_settings
-from weft.report.annotations import format_csv
+from weft.report.annotations import format_annotations
 from weft.report.export import export_run
 from weft.results.run import load_run
 from weft.store.annotations import Annotation, Annotations, Study
@@ -92,7 +92,7 @@ def test_a_table_goes_out_and_comes_back_the_same(
     shutil.copytree(copied, other)
     rate(copied, source)
     mine = said(copied, source.run.id)
-    (tmp_path / "out.csv").write_text(format_csv(mine), newline="")
+    (tmp_path / "out.csv").write_text(format_annotations(mine), newline="")
     taken = brought(other, source, tmp_path / "out.csv")
     assert (taken.found, taken.new, taken.changed) == (len(mine), len(mine), 0) and said(other, source.run.id) == mine
     assert collect_scores(said(other, source.run.id)) == collect_scores(mine)
@@ -111,7 +111,7 @@ def test_a_table_goes_out_and_comes_back_the_same(
 
 def test_no_cell_of_a_table_is_a_formula(copied: Path, sources: dict[str, StudySource]):
     rate(copied, sources["weave"])
-    rows = list(csv.DictReader(io.StringIO(format_csv(said(copied, sources["weave"].run.id)))))
+    rows = list(csv.DictReader(io.StringIO(format_annotations(said(copied, sources["weave"].run.id)))))
     assert rows and all(cell[:1] not in ("=", "+", "-", "@") for row in rows for cell in row.values())
     assert all(row["reason"].startswith("'=1+1") for row in rows)
 
@@ -188,6 +188,42 @@ def test_what_label_studio_exports_itself_is_read(copied: Path, sources: dict[st
         brought(copied, source, tmp_path / "wrong.json")
 
 
+@pytest.mark.parametrize("odd", [5, "x", {"a": 1}, True])
+@pytest.mark.parametrize("place", ["annotations", "result"])
+def test_a_list_that_is_none_is_told_with_its_task(
+    place: str, odd: Any, copied: Path, sources: dict[str, StudySource], tmp_path: Path
+):
+    source = sources["weave"]
+    study = rate(copied, source)
+    items = items_of(source, study, Blobs(copied / "blobs"))
+    label_studio.write(tmp_path / "tasks.json", study, items, said(copied, source.run.id), copied)
+    tasks = json.loads((tmp_path / "tasks.json").read_text())
+    holder = tasks[0] if place == "annotations" else tasks[0]["annotations"][0]
+    holder[place] = odd
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    with pytest.raises(UserError, match=f"task 1.*'{place}' are not a list"):
+        brought(copied, source, tmp_path / "tasks.json")
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00", "9000-01-01T00:00:00+00:00"])
+def test_a_time_that_no_clock_shows_counts_as_now(
+    time: str, copied: Path, sources: dict[str, StudySource], tmp_path: Path
+):
+    source = sources["weave"]
+    other = tmp_path / "other"
+    shutil.copytree(copied, other)
+    study = rate(copied, source)
+    items = items_of(source, study, Blobs(copied / "blobs"))
+    label_studio.write(tmp_path / "tasks.json", study, items, said(copied, source.run.id), copied)
+    tasks = json.loads((tmp_path / "tasks.json").read_text())
+    for task in tasks:
+        for annotation in task["annotations"]:
+            annotation["created_at"] = time
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    assert brought(other, source, tmp_path / "tasks.json").new
+    assert not check_journal(other / "journal.sqlite", save=False).problems
+
+
 def test_a_table_made_elsewhere_needs_five_columns(copied: Path, sources: dict[str, StudySource], tmp_path: Path):
     source = sources["weave"]
     places = [one.question for one in source.questions if one.question.metrics == ("key_point",)][:3]
@@ -248,7 +284,7 @@ def test_nothing_of_a_wrong_table_is_taken_and_its_line_is_told(
 
 def test_ratings_of_another_run_are_refused(copied: Path, sources: dict[str, StudySource], tmp_path: Path):
     rate(copied, sources["rover-ig"], "ann")
-    text = format_csv(said(copied, sources["rover-ig"].run.id))
+    text = format_annotations(said(copied, sources["rover-ig"].run.id))
     (tmp_path / "in.csv").write_text(text, newline="")
     with pytest.raises(UserError, match="line 2: it is of the run rover-ig"):
         brought(copied, sources["weave"], tmp_path / "in.csv")
@@ -286,7 +322,7 @@ def test_a_study_that_was_only_read_in_becomes_whole_by_merging(
     other = tmp_path / "other"
     shutil.copytree(copied, other)
     study = rate(other, source)
-    (tmp_path / "out.csv").write_text(format_csv(said(other, source.run.id)), newline="")
+    (tmp_path / "out.csv").write_text(format_annotations(said(other, source.run.id)), newline="")
     brought(copied, source, tmp_path / "out.csv")
     assert "orders" not in Annotations(copied / "journal.sqlite").studies(source.run.id)[0].settings
     merge_journal(copied, other)
@@ -338,7 +374,7 @@ def test_an_export_has_what_people_said(copied: Path, sources: dict[str, StudySo
     rate(copied, source)
     counts = export_run(run, copied, tmp_path / "after")
     assert counts["annotations"] == len(said(copied, source.run.id))
-    assert (tmp_path / "after" / "annotations.csv").read_text() == format_csv(
+    assert (tmp_path / "after" / "annotations.csv").read_text() == format_annotations(
         Annotations(copied / "journal.sqlite", readonly=True).find(source.run.id)
     )
     assert "annotations.csv" in json.loads((tmp_path / "after" / "manifest.json").read_text())["files"]

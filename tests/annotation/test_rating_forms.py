@@ -10,6 +10,7 @@ import pytest
 
 import weft
 from conftest import BENCHMARKS  # type: ignore[attr-defined]
+from server import drawn
 from weft.calls.structured_output import UnusableReply
 from weft.errors import UserError
 from weft.judge_eval.annotation import attention
@@ -265,6 +266,7 @@ def test_released_questions_are_not_asked_and_repeats_are_one(toy: Path, tmp_pat
     assert [one.item for one in found[0].questions] == [one.item for one in found[1].questions]
     empty = tmp_path / "nothing"
     empty.mkdir()
+    (empty / "another.png").write_bytes(drawn("of no turn", 40))
     official = weft.evaluate("weave", judge="constant/5", **{**ways, "model": f"folder/{empty}"}, official=True)
     assert any(one.merged_from or one.variant_reading for one in official.verdicts), (
         "the scripts' judge was asked about outputs that are not there"

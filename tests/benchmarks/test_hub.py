@@ -1,5 +1,7 @@
 """Archives of datasets: what does not belong into a folder stays out of it."""
 
+import io
+import os
 import stat
 import zipfile
 from pathlib import Path
@@ -20,7 +22,7 @@ def test_an_archive_is_unpacked_beside_itself_and_twice_is_once(tmp_path: Path):
     assert (tmp_path / "test.json").read_text() == "xx" and (tmp_path / "imgs" / "a.png").stat().st_size == 1000
 
 
-@pytest.mark.parametrize("name", ["../out.txt", "/etc/out.txt", "a/../../out.txt", "a\\..\\out.txt"])
+@pytest.mark.parametrize("name", ["../out.txt", "/etc/out.txt", "a/../../out.txt", "a\\..\\out.txt", ".", "./"])
 def test_a_name_that_leads_out_is_refused(tmp_path: Path, name: str):
     inner = tmp_path / "inner"
     inner.mkdir()
@@ -47,3 +49,33 @@ def test_links_and_bombs_are_refused(tmp_path: Path):
 def test_a_dataset_that_weft_does_not_know_is_asked_for_by_its_name_there(tmp_path: Path):
     with pytest.raises(UserError, match="OWNER/NAME --out imug"):
         download_dataset("imug", tmp_path)
+
+
+def archive_of(name: str, content: bytes = b"x" * 5000) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr(name, content)
+    return out.getvalue()
+
+
+DAMAGE = {
+    "no archive": lambda data: b"hello",
+    "cut": lambda data: data[: len(data) // 2],
+    "bytes changed": lambda data: data[:34] + b"\xff" * 8 + data[42:],
+    "an unknown method": lambda data: data.replace(b"\x08\x00", b"\x63\x00"),
+    "encrypted": lambda data: data[:6] + b"\x01\x00" + data[8:].replace(b"PK\x01\x02\x14\x03\x14\x00\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01\x00"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_broken_archive_is_one_line_and_leaves_no_half_file(tmp_path: Path, damage: str):
+    (tmp_path / "a.zip").write_bytes(DAMAGE[damage](archive_of("file.json")))
+    with pytest.raises(UserError, match=r"a\.zip cannot be unpacked: "):
+        unpack_archive(tmp_path / "a.zip")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+def test_a_pipe_is_no_archive(tmp_path: Path):
+    os.mkfifo(tmp_path / "a.zip")
+    with pytest.raises(UserError, match="not a regular file"):
+        unpack_archive(tmp_path / "a.zip")

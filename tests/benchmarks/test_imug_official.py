@@ -21,11 +21,12 @@ from weft.benchmarks.imug.data import ChoiceGold
 from weft.benchmarks.imug.facts import read_choice_facts
 from weft.benchmarks.imug.official import OFFICIAL
 from weft.benchmarks.imug.tables import build_cell
+from weft.benchmarks.official import MissingScore
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
 from weft.store.blobs import Blobs
-from weft.types import MissingScore, OfficialReading, Question, TurnRef, Verdict
+from weft.types import OfficialReading, Question, TurnRef, Verdict
 
 SCRIPTS = {
     "dynamic_prompt.txt": "Find the key.\r\nAs JSON.",
@@ -50,13 +51,17 @@ def resolve_answer():
 }
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo" / "scripts" / "auxiliary"
+def write_checkout(root: Path) -> Path:
+    folder = root / "scripts" / "auxiliary"
     folder.mkdir(parents=True)
     for name, said in SCRIPTS.items():
         (folder / name).write_text(said)
-    return tmp_path / "repo"
+    return root
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return write_checkout(tmp_path / "repo")
 
 
 @pytest.fixture
@@ -247,7 +252,6 @@ def test_a_missing_picture_is_judged_as_the_scripts_do_under_official_alone(
         ('{"evaluation_results": [{"point_id": 1, "score": 4}]}', 0.8),
         ('So: {"evaluation_results": [{"point_id": 1, "score": "3"}, {"point_id": 9, "score": 6}]} there', 0.9),
         ('{"evaluation_results": [{"score": null}]}', None),
-        ('{"evaluation_results": []}', None),
         ('{"evaluation_results": [4]}', None),
         ('{"evaluation_results": [{"score": "x"}]}', None),
         ('{"evaluation_results": [{"score": NaN}]}', None),
@@ -258,7 +262,13 @@ def test_a_missing_picture_is_judged_as_the_scripts_do_under_official_alone(
     ],
 )
 def test_points_are_averaged_as_they_came(said: str, share: float | None):
-    assert released.read_points_as_released(said) == (None if share is None else pytest.approx(5 * share))
+    reading = released.read_points_as_released(said)
+    assert reading == (None if share is None else OfficialReading(pytest.approx(5 * share)))
+
+
+@pytest.mark.parametrize("said", ['{"evaluation_results": []}', "{}", 'So: {"evaluation_results": {}}'])
+def test_a_reply_without_points_is_stored_without_a_score(said: str):
+    assert released.read_points_as_released(said) == OfficialReading(None)
 
 
 @pytest.mark.parametrize(
@@ -293,20 +303,22 @@ SHARES = st.one_of(st.none(), st.integers(0, 20).map(lambda n: n / 20))
 
 @given(st.lists(st.tuples(st.sampled_from(("choice", "points")), SHARES, SHARES, st.integers(0, 5)), max_size=40))
 def test_both_arithmetics_are_plain_means_over_turns(some: list[tuple[str, float | None, float | None, int]]):
-    """Against a second reckoning: percent, each scored turn once, two decimals."""
+    """Against a second reckoning: percent, each scored turn once; the scripts round to two decimals."""
     whole = {"choice": 1, "points": 5}
     readings = [OfficialReading(None if other is None else whole[metric] * other) for metric, _, other, _ in some]
     verdicts = [
         Verdict(f"s{at}", turn, metric, strict, reading=readings[at])
         for at, (metric, strict, _, turn) in enumerate(some)
     ]
-    for by_script in (False, True):
+    for official in (False, True):
         for metric in ("choice", "points", None):
-            both = [(one, entry[2] if by_script else entry[1]) for one, entry in zip(verdicts, some, strict=True)]
+            both = [(one, entry[2] if official else entry[1]) for one, entry in zip(verdicts, some, strict=True)]
             mine = [(one, value) for one, value in both if metric in (None, one.metric)]
             values = [100 * value for _, value in mine if value is not None]
-            due = round(sum(values) / len(values), 2) if values else None
-            assert build_cell([one for one, _ in mine], by_script=by_script).value == pytest.approx(due)
+            due = sum(values) / len(values) if values else None
+            if official and due is not None:
+                due = round(due, 2)
+            assert build_cell([one for one, _ in mine], official=official).value == pytest.approx(due, abs=1e-9)
 
 
 def test_tables_by_domain_class_and_turn_come_in_both_ways(imug: Path, tmp_path: Path, serve: Serve):

@@ -66,7 +66,7 @@ def test_a_missing_picture_is_zero_and_what_the_judge_makes_of_the_rest_in_offic
     run = finished([picture([5, 5]), missing, picture([4, 3], turn=2)])
     main = next(iter(tables([run])))
     strict, by_script = main.cells("mine (strict)")["Hybrid Gen."], main.cells("mine (official)")["Hybrid Gen."]
-    assert (strict.value, strict.expected) == (56.67, 3) and (
+    assert (strict.value, strict.expected) == (pytest.approx(170 / 3), 3) and (
         by_script.value,
         by_script.scored,
         by_script.expected,
@@ -99,7 +99,8 @@ def test_a_fall_by_ten_points_a_turn_is_a_slope_of_minus_ten_whichever_dialogues
                 Verdict(f"Cooking/x/{number}", turn, "points", score / 10, detail=PointsFacts((score // 2,)))
             )
     cell = list(tables([finished(verdicts)]))[1].cells("mine (strict), image")[PER_TURN]
-    assert cell.value == pytest.approx(-10.0) and cell.low == pytest.approx(-10.0) and cell.high == pytest.approx(-10.0)
+    assert cell.value == pytest.approx(-10.0) and cell.low is not None and cell.high is not None
+    assert -20 < cell.low < -10 < cell.high < 5, "twelve dialogues are few, however alike"
 
 
 def test_intervals_are_beside_every_number_of_ours():

@@ -191,8 +191,8 @@ def test_repeats_are_a_mean_with_a_spread_and_the_first_draw_is_the_call_that_wa
     )
     held = [v for v in run.verdicts if v.metric == "held"]
     assert all(len(v.merged_from) == 2 for v in held), "what follows from others follows for each judgement"
-    repeated = run.tables()[-1]
-    assert repeated.title == "Repeated judgements" and repeated.cells("reasoning")["standard deviation"].value == 0.0
+    repeated = next(table for table in run.tables() if table.title == "Repeated judgements")
+    assert repeated.cells("reasoning")["standard deviation"].value == 0.0
     row = repeated.cells("visual")
     assert row["variation"].value == pytest.approx(100 * row["standard deviation"].value / row["mean"].value, abs=0.02)
     assert "2 judgements each" in run.name
@@ -276,13 +276,24 @@ def test_what_a_benchmark_raises_on_a_reply_costs_that_reply_alone(data: Path, t
     }
 
 
+def test_a_dry_run_survives_a_check_that_raises(data: Path, tmp_path: Path):
+    where = write_spoilt(tmp_path, "changed = lambda self, answered, blobs: 1 / 0")
+    command = ["run", where, "--data", str(data), "--model", "copy", "--judge", "constant/max", "--dry-run"]
+    done = subprocess.run([sys.executable, "-m", "weft", *command], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and "constant/max answers here, 18 times" in done.stdout
+
+
 def spoilt(data: Path, tmp_path: Path, spoil: str) -> weft.Run:
+    where = write_spoilt(tmp_path, spoil)
+    return weft.evaluate(where, data=data, model=Gardener(), judge=Judge(), home=tmp_path / "home", concurrency=1)
+
+
+def write_spoilt(tmp_path: Path, spoil: str) -> str:
     (tmp_path / "bad.py").write_text(
         f"import sys; sys.path.insert(0, {str(Path(GARDEN.rpartition(':')[0]).parent)!r})\nimport garden\n"
         f"class Bad(garden.Garden):\n    {spoil}\n"
     )
-    where = f"{tmp_path / 'bad.py'}:Bad"
-    return weft.evaluate(where, data=data, model=Gardener(), judge=Judge(), home=tmp_path / "home", concurrency=1)
+    return f"{tmp_path / 'bad.py'}:Bad"
 
 
 def test_what_is_no_benchmark_says_what_it_lacks():

@@ -94,7 +94,7 @@ def test_a_run_and_the_hint(tmp_path: Path, serve: Serve):
     data = written(tmp_path / "data", [item()])
     model, judge = (f"openai-chat/{name}@{provider.url}" for name in ("model", "judge"))
     run = weft.evaluate("opening", data=data, model=model, judge=judge, home=tmp_path / "home")
-    assert run.table().cells("openai-chat/model")["Overall"].value == 6.0 and len(run.verdicts) == 7
+    assert run.table().cells("openai-chat/model")["Overall"].value == pytest.approx(6.0) and len(run.verdicts) == 7
     assert provider.seen[0].texts[0].startswith("Answer in 2 steps, each a short text with one picture.")
     other = weft.evaluate("opening", data=data, model=model, judge=judge, home=tmp_path / "home", hint="no")
     assert other.id != run.id and "Answer in" not in "".join(provider.seen[-2].texts[:1])
@@ -117,7 +117,7 @@ def test_outputs_as_the_authors_keep_them(tmp_path: Path, serve: Serve):
         ["Text"],
         [],
     ]
-    assert run.table().cells("folder/out (strict)")["Overall"].value == 4.0
+    assert run.table().cells("folder/out (strict)")["Overall"].value == pytest.approx(4.0)
     assert run.table().cells("folder/out (official)")["Overall"].value == 6.0, (
         "the released summary does not know what is missing"
     )

@@ -162,6 +162,10 @@ class Wrong(Weave):
         ('(*dialogue.values(), Message("user", turn.prompt))', "a Reply at position 0; expected Message"),
         ('Message("user", turn.prompt)', "a Message; expected a tuple of Message"),
         ("(message for message in ())", "a generator; expected a tuple of Message"),
+        (
+            '(Message("user", turn.prompt), Message("narrator", turn.prompt))',
+            "a message with the role 'narrator' at position 1; a role is system, user or assistant",
+        ),
     ],
 )
 @pytest.mark.parametrize("extra", [[], ["--dry-run"]])
@@ -176,4 +180,5 @@ def test_messages_of_a_wrong_type_end_the_command_with_one_line(
     )
     assert done.returncode == 2 and done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith(f"weft: benchmark wrong: build_messages returned {problem}. `dialogue` maps")
+    assert done.stderr.startswith(f"weft: benchmark wrong: build_messages returned {problem}")
+    assert ("`dialogue` maps" in done.stderr) == ("expected" in problem)

@@ -4,6 +4,7 @@ its replies."""
 import hashlib
 import itertools
 import json
+import re
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 import weft
-from planviz import NAMES, evaluate, judged, metric_of, records, values, written
+from planviz import NAMES, evaluate, judged, metric_of, records, values, write_checkout, written
 from server import Provider, Seen, drawn
 from weft.benchmarks.planviz import released
 from weft.benchmarks.planviz.data import PlanVizGold
@@ -57,7 +58,7 @@ def test_a_whole_run(data: Path, tmp_path: Path, serve: Serve):
     rows = {row.label: {name: cell.value for name, cell in row.cells.items()} for row in run.table().run_rows}
     assert (
         rows[f"{run.name}, editing"]
-        == {"Cor": 0.6667, "Vis": 0.8, "Ef": 0.6, "Avg": 0.6889}
+        == pytest.approx({"Cor": 2 / 3, "Vis": 0.8, "Ef": 0.6, "Avg": (2 / 3 + 0.8 + 0.6) / 3})
         == rows[f"{run.name}, generation"]
     )
     told = next(one.reason for one in run.verdicts if one.metric == "correctness")
@@ -95,7 +96,9 @@ def test_what_the_judge_is_shown(data: Path, tmp_path: Path, serve: Serve):
         # a workflow: without its page
         assert pictures["visual"] == ([source, made] if edits and name != "process_plan_edit" else [made])
         words = "".join(asked(server, "correctness", name).texts)
-        assert all(f"{at}. {name} point {at}" in words for at in (1, 2, 3)) and f"Plan {name}." in words
+        for at in (1, 2, 3):
+            assert re.search(rf"Key point {at}:\n~\w+ begins\n{name} point {at}\n~\w+ ends", words), words
+        assert f"Plan {name}." in words
         assert f"Plan {name}." not in "".join(asked(server, "visual", name).texts)
 
 
@@ -197,6 +200,12 @@ def test_only_a_program_that_says_so_may_leave_a_point_out(tmp_path: Path, serve
     assert values(run)["ui_gen", "correctness"] == pytest.approx(1 / 3)
 
 
+def test_a_program_that_leaves_every_point_open_leaves_the_metric_undecided():
+    found = {**reply(True, False, False), "undecided": [1, 2, 3]}
+    score = build_points_score(question("gen"), found, deduct=False)
+    assert score.value is None and score.reason.count("not decided") == 3
+
+
 def test_a_copy_has_no_point_and_costs_no_call(data: Path, tmp_path: Path, serve: Serve):
     server = serve(answer=judged(visual=5))
     run = evaluate(data, tmp_path / "home", server, model="copy", where={"task": "edit"})
@@ -214,8 +223,8 @@ def test_no_picture_is_the_models_fault(data: Path, tmp_path: Path, serve: Serve
     run = evaluate(data, tmp_path / "home", server)
     assert set(values(run).values()) == {0.0} and {one.by for one in run.verdicts} == {"failure"}
     rows = {row.label: row.cells for row in run.table().run_rows}
-    # the released scorer has nothing to count, so there is no second row
-    assert rows[f"{run.name}, editing"]["Avg"].value == 0.0
+    assert rows[f"{run.name} (strict), editing"]["Avg"].value == 0.0
+    assert rows[f"{run.name} (official), editing"]["Avg"].value is None, "the released scorer has nothing to count"
 
 
 def test_groups_may_be_called_what_the_paper_calls_them(data: Path, tmp_path: Path, serve: Serve):
@@ -445,7 +454,7 @@ def test_a_copy_has_no_official_number_where_nobody_was_asked(data: Path, tmp_pa
 
 def test_a_folder_without_outputs_is_a_mistake(data: Path, tmp_path: Path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match=r"has no image where outputs are expected: <list>/<index>.png"):
+    with pytest.raises(UserError, match=r"has no output of a model: expected <list>/<index>.png"):
         weft.evaluate(
             "planviz", data=data, model=f"folder/{tmp_path / 'empty'}", judge="constant/max", home=tmp_path / "home"
         )
@@ -491,19 +500,7 @@ def test_a_prompt_of_another_version_is_refused(data: Path, tmp_path: Path, serv
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A repository with prompts under the official names; the words are ours."""
-    folder = tmp_path / "checkout"
-    folder.mkdir()
-    prompts = {
-        "CORRECTNESS_EDITING": "correctness edit [{}|{}]",
-        "CORRECTNESS_GENERATION": "correctness gen [{}|{}]",
-        "VISUAL_EDIT": "visual edit",
-        "VISUAL_GENERATION": "visual gen",
-        "EFFICIENCY_GEN": "efficiency gen [{}]",
-        "EFFICIENCY_EDIT": "efficiency edit [{}]",
-    }
-    (folder / "template.py").write_text("".join(f'TEMPLATE_{name} = """{text}"""\n' for name, text in prompts.items()))
-    return folder
+    return write_checkout(tmp_path / "checkout")
 
 
 def question(task: str) -> Question:

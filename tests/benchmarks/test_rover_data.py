@@ -3,6 +3,7 @@ never in memory."""
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -174,6 +175,47 @@ def test_a_text_that_is_no_utf8_costs_its_record_alone(tmp_path: Path, blobs: Bl
     parquet.write_table(table.set_column(at, "prompt", spoilt), tmp_path / "ROVER-IG" / "train.parquet")
     found = ig.load(tmp_path, blobs).load_all()
     assert len(found.samples) == 3 and len(found.problems) == 1 and "cannot be read" in str(found.problems[0])
+
+
+def test_a_time_that_python_does_not_have_costs_its_record_and_two_columns_of_one_name_their_table(
+    tmp_path: Path, blobs: Blobs
+):
+    import pyarrow
+    from pyarrow import parquet
+
+    table = as_table(tasks())
+    spans = pyarrow.array([1, 2**62, 3, 4], pyarrow.int64()).view(pyarrow.duration("s"))
+    (tmp_path / "ROVER-IG").mkdir()
+    at = table.schema.names.index("target_image")
+    parquet.write_table(table.set_column(at, "target_image", spans), tmp_path / "ROVER-IG" / "train-1.parquet")
+    os.mkfifo(tmp_path / "ROVER-IG" / "train-2.parquet")
+    twice = table.append_column("id", table.column("prompt"))
+    parquet.write_table(twice, tmp_path / "ROVER-IG" / "train-3.parquet")
+    parquet.write_table(table, tmp_path / "ROVER-IG" / "train-4.parquet")
+    found = ig.load(tmp_path, blobs).load_all()
+    problems = [str(problem) for problem in found.problems]
+    assert len(found.samples) == 4 and any(
+        "train-3.parquet: cannot be read: it has two columns id" in one for one in problems
+    )
+    assert sum("record" in one for one in problems) >= 4 and not any("\n" in one for one in problems), problems
+
+
+def test_a_text_that_leads_out_of_its_file_costs_its_record_and_not_the_process(tmp_path: Path, blobs: Blobs):
+    import pyarrow
+
+    write_save(tmp_path / "ROVER-IG", tasks())
+    table = as_table(tasks())
+    offsets = pyarrow.array([0, 8, 2_000_000_000, 2_000_000_004, 12], pyarrow.int32()).buffers()[1]
+    texts = pyarrow.StringArray.from_buffers(4, offsets, pyarrow.py_buffer(b"Melt it.Add."))
+    table = table.set_column(table.schema.names.index("prompt"), "prompt", texts)
+    with (
+        pyarrow.OSFile(str(tmp_path / "ROVER-IG" / "data-00000-of-00001.arrow"), "wb") as sink,
+        pyarrow.ipc.new_stream(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+    found = ig.load(tmp_path, blobs).load_all()
+    assert [sample.id for sample in found.samples] == ["science_temporal_1"]
+    assert len(found.problems) == 3 and all("cannot be read" in str(problem) for problem in found.problems)
 
 
 def test_other_shapes_that_mean_the_same(tmp_path: Path, blobs: Blobs):

@@ -18,11 +18,12 @@ from aiohttp import web
 import weft
 from rover import evaluate, metric_of, provider, tasks, write_json
 from server import Provider, Seen, data_url, drawn
+from weft.benchmarks.official import MissingScore
 from weft.benchmarks.rover.ig import RoverIG
 from weft.benchmarks.rover.ig.tables import CAPPED_ALIGNMENT, build_entries
 from weft.benchmarks.rover.task_messages import InsistOnImage
 from weft.benchmarks.rover.thinking import extract_tagged_thinking, extract_thinking
-from weft.types import Image, MissingScore, Reply, Text, Thought, Verdict
+from weft.types import Image, Reply, Text, Thought, Verdict
 
 Serve = Callable[..., Provider]
 PICTURE = Image("0" * 64, "image/png", 8, 8, 1)

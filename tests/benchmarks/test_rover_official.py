@@ -12,12 +12,13 @@ from PIL import Image as Pil
 
 import weft
 from rover import evaluate, metric_of, provider, puzzles, tasks, write_json
-from server import Provider, Seen, drawn
+from server import Provider, Seen, drawn, drawn_as
 from weft.benchmarks.rover import prompts, released
-from weft.benchmarks.rover.ig import RoverIG, rubric
+from weft.benchmarks.rover.ig import RoverIG, rubric, tables
 from weft.benchmarks.rover.tg import RoverTG
 from weft.benchmarks.rover.tg import rubric as tg_rubric
 from weft.errors import UserError
+from weft.types import OfficialReading
 
 Serve = Callable[..., Provider]
 SLOTS = "{prompt}|{dimension}|{keywords}|{target_description}"
@@ -156,6 +157,67 @@ def test_thinking_outside_of_tags_is_none_to_the_released_scripts(ig_checkout: P
     assert "official" in run.name
 
 
+def judged(tmp_path: Path, serve: Serve, checkout: Path, folder: Path) -> tuple[weft.Run, Provider]:
+    """A folder of outputs, scored as the released code asks."""
+    server, data = serve(answer=provider()), write_json(tmp_path / "rover", "ROVER-IG", tasks())
+    more: dict[str, Any] = {"prompts": f"official:{checkout}", "options": {"official": True}}
+    return evaluate("rover-ig", data, tmp_path / "home", server, model=f"folder/{folder}", **more), server
+
+
+def micro(run: weft.Run) -> list[dict[str, weft.types.Cell]]:
+    """The strict and the official cells."""
+    results = run.results()
+    return [tables.build_cells(tables.build_entries(results, official), official) for official in (False, True)]
+
+
+@pytest.mark.parametrize("form", ["BMP", "GIF", "cut"])
+def test_an_image_of_another_form_is_judged_for_the_official_row(
+    form: str, ig_checkout: Path, tmp_path: Path, serve: Serve
+):
+    folder = gen(tmp_path / "gen")
+    (folder / "gen_science_temporal_1.png").write_bytes(drawn_as(form, "made 0"))
+    run, server = judged(tmp_path, serve, ig_checkout, folder)
+    strict, official = micro(run)
+    assert all((strict[name].scored, strict[name].expected) == (3, 4) for name in ("RP", "Align.", "RV", "VC", "IQ"))
+    assert all(official[name].scored == 4 for name in ("RP", "Align.", "RV", "VC", "IQ"))
+    assert len(server.seen) == 20
+
+
+def test_a_broken_image_costs_no_judgement_of_the_reasoning(ig_checkout: Path, tmp_path: Path, serve: Serve):
+    folder = gen(tmp_path / "gen")
+    (folder / "gen_science_temporal_1.png").write_bytes(b"\xff no picture")
+    (folder / "gen_logic_math_3.png").write_bytes(b"")
+    strict, official = micro(judged(tmp_path, serve, ig_checkout, folder)[0])
+    assert (strict["RP"].scored, official["RP"].scored) == (2, 3), "an empty file is a task that is dropped"
+    assert (strict["RV"].scored, official["RV"].scored) == (2, 2), "no judge takes a broken image"
+
+
+def test_a_text_that_is_not_utf_8_is_none_to_the_released_code(ig_checkout: Path, tmp_path: Path, serve: Serve):
+    folder = gen(tmp_path / "gen")
+    (folder / "gen_science_temporal_1.txt").write_bytes("d\xe9j\xe0 vu".encode("latin-1"))
+    run, server = judged(tmp_path, serve, ig_checkout, folder)
+    strict, official = micro(run)
+    assert all((strict[name].scored, official[name].scored) == (3, 4) for name in ("RP", "Align.", "RV", "VC", "IQ"))
+    assert sum("(none)" in "".join(seen.texts) for seen in server.seen) == 2
+
+
+def test_a_description_that_is_null_is_the_word_none(ig_checkout: Path, tmp_path: Path, serve: Serve):
+    data = write_json(tmp_path / "rover", "ROVER-IG", [{**tasks()[0], "target_description": None, "keywords": None}])
+    server = serve(answer=provider())
+    evaluate("rover-ig", data, tmp_path / "home", server, prompts=f"official:{ig_checkout}")
+    evaluate("rover-ig", data, tmp_path / "own", server)
+    said = ["".join(seen.texts) for seen in server.seen if seen.is_judge and metric_of(seen) == "reasoning_visual"]
+    assert ["|science||None]" in text for text in said] == [True, False]
+    assert "None" not in said[1]
+
+
+def test_a_task_whose_id_names_no_type_is_in_no_official_cell(ig_checkout: Path, tmp_path: Path, serve: Serve):
+    server = serve(answer=provider())
+    data = write_json(tmp_path / "rover", "ROVER-IG", [*tasks(), {**tasks()[0], "id": "nameless"}])
+    strict, official = micro(evaluate("rover-ig", data, tmp_path / "home", server))
+    assert (strict["RV"].scored, official["RV"].scored) == (5, 4)
+
+
 def test_requests_of_the_second_half(tg_checkout: Path, tmp_path: Path, serve: Serve):
     data = write_json(tmp_path / "rover", "ROVER-TG", puzzles())
     folder = tmp_path / "gen"
@@ -183,6 +245,20 @@ def test_requests_of_the_second_half(tg_checkout: Path, tmp_path: Path, serve: S
     assert len(server.seen) - len(plain) == 1
     assert all(seen.body["max_tokens"] == 10000 and seen.body["temperature"] == 0.0 for seen in server.seen)
     assert run.record.manifest.prompts.source == "official prompts.py, multi-view alignment weft's"
+
+
+def test_the_second_half_also_judges_images_of_another_form(tg_checkout: Path, tmp_path: Path, serve: Serve):
+    data = write_json(tmp_path / "rover", "ROVER-TG", puzzles()[:1])
+    folder = tmp_path / "gen"
+    folder.mkdir()
+    (folder / "gen_physical_0.png").write_bytes(drawn_as("BMP", "made"))
+    (folder / "gen_physical_0.txt").write_text("Final Answer: the red cup")
+    more: dict[str, Any] = {"prompts": f"official:{tg_checkout}", "options": {"official": True}}
+    run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=provider()), model=f"folder/{folder}", **more)
+    found = {one.metric: one for one in run.verdicts}
+    assert all(one.value is None for one in found.values())
+    read = {metric: tg_rubric.OFFICIAL.find_reading(one) for metric, one in found.items()}
+    assert all(isinstance(read[metric], OfficialReading) for metric in (tg_rubric.INTERLEAVED, rubric.ALIGNMENT))
 
 
 def test_a_checkout_that_is_none_is_told(tmp_path: Path, ig_checkout: Path):

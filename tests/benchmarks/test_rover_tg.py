@@ -176,7 +176,7 @@ def test_what_a_picture_on_the_way_gains(tmp_path: Path, serve: Serve):
     (row,) = gain.rows
     cell = row.cells["all"]
     assert (
-        cell.value == round(100 * 5 / 12, 2)
+        cell.value == pytest.approx(100 * 5 / 12)
         and cell.scored == 12
         and cell.low is not None
         and cell.low < cell.value < (cell.high or 0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image as Pil
 
 import weft
-from server import Provider, Seen, drawn
+from server import Provider, Seen, drawn, drawn_as
 from toy import toy_records, write_weave
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.domains import CLASSES
@@ -79,7 +79,7 @@ def test_a_missing_answer_is_zero_in_strict_and_graded_as_the_word_none_in_offic
     verdict = next(one for one in run.verdicts if one.metric == "accuracy")
     assert (verdict.value, verdict.by, OFFICIAL.score(verdict)) == (0.0, "failure", 5)
     strict, official = run.table().run_rows
-    assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, 0.5)
+    assert (strict.cells["Avg"].value, official.cells["Avg"].value) == pytest.approx((0.35, 0.5))
     assert any("\nNone\n" in text for text in texts(provider)), "the word is graded"
 
 
@@ -89,7 +89,7 @@ def test_without_official_nobody_is_asked_and_the_official_row_has_no_number(tmp
     assert provider.count == 6, "two pictures with three questions each"
     table = run.table()
     strict, official = table.run_rows
-    assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, None)
+    assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (pytest.approx(0.35), None)
     assert "a run with --official asks the judge" in table.note
 
 
@@ -116,7 +116,9 @@ def test_the_zero_stands_if_the_judge_has_nothing_to_say_of_what_is_missing(tmp_
     answer = lambda seen: {"role": "assistant", "content": "no" if "None" in "".join(seen.texts) else FIVE}  # noqa: E731
     run = scored(tmp_path, serve(answer=answer), folder, official=True)
     strict, official = run.table().run_rows
-    assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, None), "its record is lost to the scripts"
+    assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (pytest.approx(0.35), None), (
+        "its record is lost to the scripts"
+    )
 
 
 # what is sent
@@ -169,7 +171,7 @@ def test_scores_that_the_scripts_count_are_counted_in_official_alone(
 
 
 @pytest.mark.parametrize(
-    "said", ["", "5", "[5]", '"x"', '{"score": "5"}', '{"score": true}', '{"score": NaN}', '{"score": Infinity}', '{"score": 1e300}',
+    "said", ["", "five", '{"score": "5"}', '{"score": null}', '{"score": [5]}', '{"score": NaN}', '{"score": Infinity}', '{"score": 1e300}',
              '{"score": ' + "9" * 400 + "}", "[" * 100_000, 'Here: {"score": 5}']
 )  # fmt: skip
 def test_what_the_scripts_make_nothing_of_has_no_official_score(said: str):
@@ -196,7 +198,7 @@ def test_a_record_without_one_of_its_verdicts_is_left_out_in_official():
 # a second implementation
 
 
-def summary(scores: list[tuple[str, str, float]]) -> dict[tuple[str, str], float]:
+def summary(scores: list[tuple[str, str, float]], rounded: Callable[[float], float]) -> dict[tuple[str, str], float]:
     """The released summary as the protocol describes it: (domain, metric, score) -> cells."""
     where = {domain: name for name, domains in CLASSES.items() for domain in domains}
     heaps: dict[str, dict[str, list[float]]] = {}
@@ -205,14 +207,14 @@ def summary(scores: list[tuple[str, str, float]]) -> dict[tuple[str, str], float
             heaps.setdefault(group, {}).setdefault(metric, []).append(score)
     cells: dict[tuple[str, str], float] = {}
     for group, found in heaps.items():
-        means = {metric: round(sum(some) / len(some) / 10, 3) for metric, some in found.items()}
+        means = {metric: rounded(sum(some) / len(some) / 10) for metric, some in found.items()}
         if {"key_point", "visual_consistency", "image_quality"} <= means.keys():
             weights = (0.4, 0.1, 0.2, 0.3) if "accuracy" in means else (0.5, 0.2, 0.3)
             average = sum(means[metric] * weight for metric, weight in zip(SHORT_NAMES, weights, strict=False))
         else:
             average = sum(means.values()) / len(means)
         cells.update({(group, SHORT_NAMES[metric]): value for metric, value in means.items()})
-        cells[group, "Avg"] = round(average, 3)
+        cells[group, "Avg"] = rounded(average)
     return cells
 
 
@@ -236,13 +238,80 @@ def test_both_arithmetics_agree_with_a_second_implementation(drawn_: list[tuple[
         groups[f"s{at}"] = {"domain": domain, "class": next(name for name, some in CLASSES.items() if domain in some)}
     run = weft.benchmarks.RunResults("m", groups, verdicts)
     for official in (False, True):
-        due = summary([(d, m, s if other is None or not official else other) for d, m, s, other in drawn_])
+        found = [(d, m, s if other is None or not official else other) for d, m, s, other in drawn_]
+        due = summary(found, (lambda value: round(value, 3)) if official else float)
         for (group, column), value in due.items():
             mine = [one for one in verdicts if group in ("overall", *groups[one.sample].values())]
-            assert build_metric_cells(mine, official=official)[column].value == value, (group, column, official)
-    assert [row.cells["Avg"].value for row in next(iter(tables([run]))).run_rows][-1] == summary(
-        [(d, m, s if other is None else other) for d, m, s, other in drawn_]
-    )["overall", "Avg"]
+            cell = build_metric_cells(mine, official=official)[column]
+            assert cell.value == (value if official else pytest.approx(value)), (group, column, official)
+    # A strict row has a second one unless what the scripts round to is its rounding.
+    due = summary([(d, m, s if other is None else other) for d, m, s, other in drawn_], lambda value: round(value, 3))
+    last = next(iter(tables([run]))).run_rows[-1]
+    tolerance = 0 if last.arithmetic == "official" else 0.0005 + 1e-9
+    assert last.cells["Avg"].value == pytest.approx(due["overall", "Avg"], rel=0, abs=tolerance)
+
+
+@pytest.mark.parametrize("said", ["7", '"good"', "null", "[]", '[{"score": 7}]', "true", "```json\n7\n```"])
+def test_json_without_a_score_is_passed_over(said: str):
+    reading = OFFICIAL.reading(Question(("key_point",), (), {}, TurnRef()), said)
+    assert reading == {"key_point": OfficialReading()}
+
+
+def test_true_counts_one():
+    reading = OFFICIAL.reading(Question(("key_point",), (), {}, TurnRef()), '{"score": true, "reasoning": "x"}')
+    assert reading == {"key_point": OfficialReading(1.0)}
+
+
+def test_a_missing_output_whose_reply_has_no_score_costs_its_metric_alone(tmp_path: Path, serve: Serve):
+    folder = outputs(tmp_path / "out", without=("toy_1_1.txt",))
+    answer = lambda seen: saying('{"reasoning": "x"}' if "None" in "".join(seen.texts) else FIVE)(seen)  # noqa: E731
+    run = scored(tmp_path, serve(answer=answer), folder, official=True)
+    strict, official = run.table().run_rows
+    assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, 0.5)
+
+
+def test_a_score_in_a_refusal_counts_in_official_alone(tmp_path: Path, serve: Serve):
+    refuse = lambda seen: {"role": "assistant", "content": FIVE, "refusal": "no"}  # noqa: E731
+    run = scored(tmp_path, serve(answer=refuse), outputs(tmp_path / "out"))
+    assert {(one.value, OFFICIAL.score(one)) for one in run.verdicts} == {(None, 5)}
+
+
+# files that are no images to weft
+
+
+@pytest.mark.parametrize("form", ["BMP", "GIF", "cut"])
+def test_an_image_of_another_form_is_judged_for_the_official_row_alone(
+    tmp_path: Path, serve: Serve, checkout: Path, form: str
+):
+    provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out")
+    (folder / "imgs" / "toy_2.png").write_bytes(drawn_as(form, "second"))
+    run = scored(tmp_path, provider, folder, prompts=f"official:{checkout}", official=True)
+    unscored = {(one.turn, one.metric) for one in run.verdicts if one.value is None}
+    own = {(0, metric) for metric in ("key_point", "visual_consistency", "image_quality")}
+    assert unscored == {*own, (2, "key_point"), (2, "visual_consistency")}, "the third turn's reference is that image"
+    assert {OFFICIAL.score(one) for one in run.verdicts} == {5}
+    assert sorted(len(seen.pictures) for seen in provider.seen) == [0, 1, 1, 2, 2, 3, 3]
+    whole = outputs(tmp_path / "whole")
+    again = serve(answer=saying(FIVE))
+    scored(tmp_path, again, whole, prompts=f"official:{checkout}", official=True)
+    assert {picture for seen in provider.seen for picture in seen.pictures} == {
+        picture for seen in again.seen for picture in seen.pictures
+    }
+
+
+def test_a_requirement_that_ends_like_a_file_is_left_out_of_the_official_prompt(
+    tmp_path: Path, serve: Serve, checkout: Path
+):
+    record = toy_records()[0]
+    record["chats"][1]["key_point"] = {"GT #1": "The sky of <image> is that of A.PNG"}
+    record["chats"][5]["key_point"]["GT #1"] = "see https://a.example/b.png<image>."
+    write_weave(tmp_path / "data", [record])
+    provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out")
+    scored(tmp_path, provider, folder, prompts=f"official:{checkout}")
+    assert "Points of  are:\n1. The sky of " in texts(provider)
+    assert not any("A.PNG" in text for text in texts(provider))
+    scored(tmp_path, provider, folder)
+    assert any("A.PNG" in text for text in texts(provider)), "with prompts of our own nothing is lost"
 
 
 # how it is told

@@ -7,8 +7,9 @@ import pytest
 
 from manifests import manifest
 from server import drawn
+from weft.calls.budget import Budget
 from weft.calls.caller import Caller, EndpointDown, RetryPolicy
-from weft.calls.prices import Budget, Price
+from weft.calls.prices import Price
 from weft.errors import BudgetReached
 from weft.models.endpoint import FATAL, NO_RETRY, TRANSIENT, CallError, Endpoint, EndpointReply, Retry
 from weft.store.blobs import Blobs
@@ -149,7 +150,7 @@ def test_the_budget_stops_before_it_is_passed_even_with_calls_in_flight_together
         sum(isinstance(one, Reply) for one in results) == 2
         and sum(isinstance(one, BudgetReached) for one in results) == 8
     )
-    assert budget.spent == pytest.approx(0.82) and budget.reserved_now == 0
+    assert budget.spent == pytest.approx(0.82) and budget.held == 0
 
 
 def test_calls_that_come_back_cheaper_than_they_might_leave_room_for_others(journal: Journal):

@@ -10,10 +10,10 @@ import pytest
 from server import drawn
 from waiting import HANGS, until_in_loop
 from weft.calls import prices
+from weft.calls.budget import Budget, Charge
 from weft.calls.caller import Caller
 from weft.calls.prices import (
     BillingExcess,
-    Budget,
     Price,
     add_usage,
     estimate_image_tokens,
@@ -154,22 +154,24 @@ def test_usages_add_up_and_a_cost_that_is_known_stays_known():
 def test_what_is_billed_beyond_the_most_raises_what_is_reserved_from_then_on():
     over, price, bound = BillingExcess(), Price(10.0, 100.0), Usage(1000, 100)
     assert over.max_cost(bound, price) == pytest.approx(0.02)
-    over.update(bound, Usage(500, 50), price, 0.01)
+    over.update(bound, Usage(500, 50), price)
     assert over == BillingExcess(), "what is within the most changes nothing"
-    over.update(bound, Usage(2000, 50), price, 0.025)
+    over.update(bound, Usage(2000, 50), price)
     assert over.tokens_in == 2.0 and over.max_cost(bound, price) == pytest.approx(0.03)
-    over.update(bound, Usage(10, 300), price, 0.03)
+    over.update(bound, Usage(10, 300), price)
     assert over.tokens_out == 3.0 and over.max_cost(bound, price) == pytest.approx(0.05) and over.cost == 1.0
-    over.update(bound, Usage(10, 10, 0.2), price, 0.2)
+    over.update(bound, Usage(10, 10, 0.2), price)
     assert over.cost == pytest.approx(10.0) and over.max_cost(bound, price) == pytest.approx(0.2)
-    over.update(bound, Usage(1500, 150, 0.01), price, 0.01)
+    over.update(bound, Usage(1500, 150, 0.01), price)
     assert (over.tokens_in, over.tokens_out, over.cost) == (2.0, 3.0, pytest.approx(10.0)), "it never falls again"
     free = BillingExcess()
-    free.update(bound, Usage(1, 1, 0.5), Price(0, 0), 0.5)
+    free.update(bound, Usage(1, 1, 0.5), Price(0, 0))
     assert free.cost == 1.0 and free.max_cost(bound, Price(0, 0)) == 0
     none = BillingExcess()
-    none.update(Usage(0, 0), Usage(5, 7), price, 0.0)
-    assert (none.tokens_in, none.tokens_out) == (5.0, 7.0)
+    none.update(Usage(0, 0), Usage(5, 7, images=2), price)
+    assert (none.tokens_in, none.tokens_out, none.images) == (5.0, 7.0, 2)
+    none.update(Usage(1, 1, images=1), Usage(1, 1, images=2), price)
+    assert none.images == 2 and none.max_cost(Usage(images=1), Price(0, 0, 1.0)) == 3.0
 
 
 def run(work: Any) -> Any:
@@ -179,21 +181,21 @@ def run(work: Any) -> Any:
 def test_room_is_taken_and_given_back():
     async def work() -> None:
         budget = Budget(1.0)
-        async with budget.reserve(0.6) as spent:
-            assert budget.reserved_now == 0.6 and budget.spent == 0.0
+        async with budget.hold(Charge(0.6)) as spent:
+            assert budget.held == 0.6 and budget.spent == 0.0
             spent.cost = 0.25
-        assert budget.reserved_now == 0.0 and budget.spent == 0.25 and not budget.unknown
-        async with budget.reserve(0.75):
-            assert budget.reserved_now == 0.75
+        assert budget.held == 0.0 and budget.spent == 0.25 and not budget.unknown
+        async with budget.hold(Charge(0.75)):
+            assert budget.held == 0.75
         assert budget.spent == 0.25, "what is not told is free"
         with pytest.raises(BudgetReached, match=r"up to \$0.7600 and could pass the budget of \$1; \$0.2500 is spent"):
-            async with budget.reserve(0.76):
+            async with budget.hold(Charge(0.76)):
                 pass
         with pytest.raises(ValueError, match="mine"):
-            async with budget.reserve(0.5) as spent:
+            async with budget.hold(Charge(0.5)) as spent:
                 spent.cost = 0.5
                 raise ValueError("mine")
-        assert budget.spent == 0.75 and budget.reserved_now == 0.0, "what was spent counts, whatever happened"
+        assert budget.spent == 0.75 and budget.held == 0.0, "what was spent counts, whatever happened"
 
     run(work())
 
@@ -201,10 +203,10 @@ def test_room_is_taken_and_given_back():
 def test_without_a_limit_there_is_always_room_and_an_unknown_cost_is_noted():
     async def work() -> None:
         budget = Budget()
-        async with budget.reserve(1e9) as spent:
+        async with budget.hold(Charge(1e9)) as spent:
             spent.cost = None
         assert budget.unknown and budget.spent == 0.0
-        async with budget.reserve(0.0) as spent:
+        async with budget.hold(Charge(0.0)) as spent:
             spent.cost = 3.0
         assert budget.unknown and budget.spent == 3.0
 
@@ -218,7 +220,7 @@ def test_who_finds_no_room_beside_others_waits_for_them_to_come_back():
 
         async def call(name: str, most: float, cost: float) -> None:
             try:
-                async with budget.reserve(most) as spent:
+                async with budget.hold(Charge(most)) as spent:
                     told.append(f"{name} goes")
                     await back[name].wait()
                     spent.cost = cost
@@ -236,8 +238,8 @@ def test_who_finds_no_room_beside_others_waits_for_them_to_come_back():
         for one in back.values():
             one.set()
         await asyncio.gather(*calls)
-        assert budget.spent == pytest.approx(0.9) and budget.reserved_now == 0.0
-        async with budget.reserve(0.1 - 1e-9):
+        assert budget.spent == pytest.approx(0.9) and budget.held == 0.0
+        async with budget.hold(Charge(0.1 - 1e-9)):
             pass
         return told
 
@@ -247,17 +249,17 @@ def test_who_finds_no_room_beside_others_waits_for_them_to_come_back():
 def test_exactly_the_limit_may_be_spent():
     async def work() -> None:
         budget = Budget(1.0)
-        async with budget.reserve(0.5):
-            async with budget.reserve(0.5) as spent:
-                assert budget.reserved_now == 1.0
+        async with budget.hold(Charge(0.5)):
+            async with budget.hold(Charge(0.5)) as spent:
+                assert budget.held == 1.0
                 spent.cost = 0.5
-        async with budget.reserve(0.5) as spent:
+        async with budget.hold(Charge(0.5)) as spent:
             spent.cost = 0.5
         assert budget.spent == 1.0
-        async with budget.reserve(0.0):
+        async with budget.hold(Charge(0.0)):
             pass
         with pytest.raises(BudgetReached):
-            async with budget.reserve(0.0001):
+            async with budget.hold(Charge(0.0001)):
                 pass
 
     run(work())
@@ -270,20 +272,20 @@ def test_one_who_cannot_have_room_any_more_is_told_while_others_are_under_way():
         budget, waits, later = Budget(1.0), asyncio.Event(), asyncio.Event()
 
         async def costly() -> None:
-            async with budget.reserve(0.8) as spent:
+            async with budget.hold(Charge(0.8)) as spent:
                 await waits.wait()
                 spent.cost = 0.8
 
         async def long() -> None:
-            async with budget.reserve(0.1):
+            async with budget.hold(Charge(0.1)):
                 await later.wait()
 
         async def third() -> None:
-            async with budget.reserve(0.3):
+            async with budget.hold(Charge(0.3)):
                 pass
 
         tasks = [asyncio.create_task(costly()), asyncio.create_task(long()), asyncio.create_task(third())]
-        await until_in_loop("two under way", lambda: budget.reserved_now == pytest.approx(0.9))
+        await until_in_loop("two under way", lambda: budget.held == pytest.approx(0.9))
         assert not tasks[2].done(), "there may be room for it yet"
         waits.set()
         with pytest.raises(BudgetReached):

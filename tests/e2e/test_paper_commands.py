@@ -33,7 +33,7 @@ def test_one_table_of_a_run_beside_one_published_row(weft: Weft, toy: Path, tmp_
     done = weft(*words, "--format", "latex", "--intervals", "--label", "tab:main", "--out", "main.tex")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "main.tex").read_text()
-    assert text.count(r"\begin{table") == 1 and r"\label{tab:main-weave-1}" in text and " & Avg & Science \\\\" in text
+    assert text.count(r"\begin{table") == 1 and r"\label{tab:main}" in text and " & Avg & Science \\\\" in text
     assert "Ovis-U1" in text and "Bagel" not in text and r"{\scriptsize" in text and "compare with care" in text
     rows = list(csv.DictReader(io.StringIO(weft(*words, "--format", "csv").stdout)))
     assert {row["column"] for row in rows} == {"Avg", "Science"} and {row["published"] for row in rows} == {"0", "1"}

@@ -57,9 +57,10 @@ def test_the_options_of_a_run_are_grouped(monkeypatch: pytest.MonkeyPatch):
     assert places == sorted(places)
 
 
-def print_at(width: int, table: Table, **options: Any) -> str:
+def print_at(width: int, table: Table, *, terminal: bool = True, **options: Any) -> str:
     file = io.StringIO()
-    print_table(Screen(file=file, width=width, soft_wrap=True), table, **options)
+    screen = Screen(file=file, width=width, soft_wrap=True, force_terminal=terminal, color_system=None)
+    print_table(screen, table, **options)
     return file.getvalue()
 
 
@@ -83,6 +84,13 @@ def test_columns_that_do_not_fit_are_named():
     text = print_at(40, build_table(12))
     assert "more columns need a wider terminal" in text
     assert all(column in text.replace("\n", " ") for column in ("Logic RV", "Logic IQ"))
+
+
+def test_into_a_pipe_no_column_is_hidden():
+    text = print_at(40, build_table(12), terminal=False)
+    assert "more columns" not in text
+    assert text.count("0.500") == 5 * 12
+    assert max(map(len, text.splitlines())) > 40
 
 
 def test_a_legend_spells_out_the_columns_that_there_are():

@@ -49,4 +49,4 @@ def test_a_multi_turn_benchmark_of_ones_own(tmp_path: Path):
     (tmp_path / "painter.py").write_text(model)
     (output,) = run_commands(page, tmp_path)
     assert "6 verdicts, all complete" in output and "boat, turn 2 (image)" in output
-    assert "| 0.750 [0.750, 0.750] | 0.750 [0.750, 0.750] |" in output, output
+    assert "| 0.750 [0.000, 1.000] | 0.750 [0.000, 1.000] |" in output, output

@@ -90,7 +90,7 @@ def test_a_strangers_mistakes_cost_nothing(tmp_path: Path):
         (["hi", "--model", "nobody/x"], "unknown model"),
         (["hi", "--model", "weaver:planner=copy"], "weaver has the roles planner, visualizer"),
         (["hi", "--model", "copy", "--image", "nowhere.png"], "nowhere.png cannot be read"),
-        (["  ", "--model", "copy"], "say what is to be written"),
+        (["  ", "--model", "copy"], "the prompt for the document is empty"),
         (["hi", "--model", WOVEN, "--model-opt", "planner.plan=odd"], "give one of dense, steps"),
     ):
         done = weft(tmp_path, "write", *arguments)

@@ -11,8 +11,8 @@ import pytest
 
 import weft
 from manifests import manifest
+from weft.calls.budget import Budget
 from weft.calls.caller import Caller, EndpointDown
-from weft.calls.prices import Budget
 from weft.errors import UserError
 from weft.models.endpoint import FATAL, CallError, Endpoint, EndpointReply, TaskEndpoint
 from weft.results.index import list_runs

@@ -8,16 +8,49 @@ import time
 import traceback
 from pathlib import Path
 
-from fuzz import Broken, Part, bodies, faults, files, keys, kills, records, replies
+from fuzz import (
+    Broken,
+    Part,
+    batch_kills,
+    bodies,
+    claims,
+    faults,
+    fences,
+    files,
+    homes,
+    images,
+    keys,
+    kills,
+    lies,
+    money,
+    records,
+    replies,
+    requests,
+    sequences,
+    settings,
+    tables,
+)
 
 PARTS: dict[str, tuple[Part, int, str]] = {
     "replies": (replies.attack, 10_000, "judge's replies"),
     "bodies": (bodies.attack, 5_000, "HTTP answers to each provider"),
+    "requests": (requests.attack, 2_000, "HTTP requests to each server of weft"),
+    "cards": (claims.cards, 5_000, "cards of servers that lie"),
+    "batches": (claims.batches, 2_000, "result files for each provider with batches"),
+    "images": (images.attack, 2_000, "images of each format that say something"),
+    "fences": (fences.attack, 1_000, "turns whose texts are forged, to each benchmark's judge"),
     "records": (records.attack, 10_000, "malformed records to each benchmark"),
     "faults": (faults.attack, 2_000, "calls, of which 30% go wrong"),
+    "money": (money.attack, 500, "runs with a budget, at providers that bill"),
     "weights": (files.weights, 250, "damaged weights"),
     "journals": (files.journals, 250, "damaged journals"),
     "keys": (keys.attack, 1, "keys of six shapes through every way of echoing them"),
+    "tables": (tables.attack, 500, "Parquet and Arrow tables with hostile columns"),
+    "settings": (settings.attack, 200, "weft.toml files that lie"),
+    "homes": (homes.attack, 200, "homes that somebody else made, six commands each"),
+    "sequences": (sequences.attack, 100, "sequences of kills, shards, merges, removals, budgets and judges"),
+    "lies": (lies.attack, 400, "benchmarks of a user's own that lie"),
+    "batch-kills": (batch_kills.attack, 48, "kill -9 at each step of a batch"),
     "kills": (kills.attack, 100, "kill -9"),
 }
 

@@ -14,10 +14,10 @@ import msgspec
 from fuzz import Broken
 from fuzz.spoil import spoil_bytes, spoil_json
 from server import drawn
+from weft.calls.budget import Budget
 from weft.calls.caller import Caller, EndpointDown, Halt, RetryPolicy
-from weft.calls.prices import Budget
+from weft.models.providers.served_card import ModelCard
 from weft.models.registry import resolve_endpoint
-from weft.serving.chat import ModelCard
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Gives, Message, Reply, Request, Takes, Text

@@ -1,9 +1,10 @@
-"""Datasets of every benchmark that a tabletop dataset can be made for, and what of them are records."""
+"""Datasets of every benchmark that one can be made for, and what of them are records."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+from toy import write_opening
 from weft import benchmarks
 from weft.benchmarks.base import Benchmark
 from weft_tabletop.make import WRITERS, make
@@ -11,12 +12,15 @@ from weft_tabletop.make import WRITERS, make
 
 def made_for(name: str, folder: Path, samples: int, seed: int) -> Path | None:
     """A dataset of a benchmark, if there is a maker of such."""
+    made = folder / f"{name}-{samples}-{seed}"
+    if name == "opening":
+        return write_opening(made, samples)
     kinds = [writer.removeprefix("tabletop-") for writer in WRITERS]
     kind = next((one for one in kinds if name in (one, f"{one}bench") or name.startswith(f"{one}-")), None)
     if kind is None:
         print(f"  {name}: no dataset of it can be made, so it is not attacked", flush=True)
         return None
-    return make(f"tabletop-{kind}", folder / f"{name}-{samples}-{seed}", samples=samples, seed=seed)
+    return make(f"tabletop-{kind}", made, samples=samples, seed=seed)
 
 
 def all_of(folder: Path, samples: int, seed: int) -> dict[str, tuple[Benchmark, Path]]:

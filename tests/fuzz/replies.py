@@ -67,7 +67,7 @@ def _questions(name: str, data: Path, folder: Path) -> list[Question]:
         return ConstantJudge(None)._fill(question.schema)
 
     judge.version = "1"  # type: ignore[attr-defined]
-    api.evaluate(name, data=data, model="reference", judge=judge, home=folder / "replies" / f"{name}-home")
+    api.validate(name, data, judge, home=folder / "replies" / f"{name}-home")
     return kept
 
 

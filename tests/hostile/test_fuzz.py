@@ -7,7 +7,26 @@ import pytest
 
 from fuzz.__main__ import PARTS
 
-COUNTS = {"replies": 100, "bodies": 20, "records": 100, "faults": 80, "weights": 5, "journals": 5}
+COUNTS = {
+    "replies": 100,
+    "bodies": 20,
+    "fences": 14,
+    "requests": 50,
+    "cards": 200,
+    "batches": 50,
+    "images": 60,
+    "batch-kills": 2,
+    "lies": 20,
+    "records": 100,
+    "faults": 80,
+    "weights": 5,
+    "journals": 5,
+    "homes": 4,
+    "settings": 6,
+    "tables": 40,
+    "sequences": 2,
+    "money": 8,
+}
 
 
 def test_every_part_is_tried_here_or_by_name_elsewhere():

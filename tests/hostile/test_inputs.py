@@ -182,6 +182,7 @@ def test_outputs_that_are_no_plain_files_are_unscored(toy: Path, tmp_path: Path)
     out = tmp_path / "out"
     out.mkdir()
     os.mkfifo(out / "toy_2.png")
+    (out / "other.png").write_bytes(b"a file of its own, so that the folder has outputs")
     run = weft.evaluate("weave", data=toy, model=f"folder/{out}", judge="constant/5", home=tmp_path / "home")
     assert run.record.state == "finished" and len(run.turns) == 10
 
@@ -271,3 +272,21 @@ def test_pictures_may_lie_beside_the_folder_of_the_records(tmp_path: Path, blobs
     (tmp_path / "data" / "away").symlink_to(tmp_path)
     with pytest.raises(UserError, match="leads out of the dataset"):
         Records(tmp_path / "data" / "a.json", tmp_path / "data" / "away", blobs)
+
+
+@pytest.mark.parametrize(
+    "suite",
+    [
+        "weave = 5",
+        'weave = ["data"]',
+        'weave = {data = "DATA", limit = "two"}',
+        "weave = {data = 5}",
+        'weave = {data = "DATA", judge = 5}',
+        'weave = {data = "DATA", where = "x"}',
+        'weave = {data = "DATA", budget = []}',
+    ],
+)
+def test_an_odd_suite_is_one_line(toy: Path, tmp_path: Path, suite: str):
+    (tmp_path / "weft.toml").write_text(f"[suite]\n{suite}\n".replace("DATA", str(toy)))
+    done = run_weft("suite", "run", "--models", "copy", "--judge", "constant/5", cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "suite.weave" in done.stderr, done.stderr

@@ -311,7 +311,7 @@ def test_a_netrc_is_not_read(echo: Echo, blobs: Blobs, tmp_path: Path, monkeypat
 
     async def ask() -> None:
         http = HttpClient(5)
-        async with http.get("http://x.test/a", called="x"):
+        async with http.get("http://x.test/a", endpoint_name="x"):
             pass
         await http.close()
 

@@ -339,3 +339,22 @@ def test_the_last_run_is_the_last_one_whatever_the_clock_says(tmp_path: Path, mo
         journal.begin_run(run, manifest(), [])
         assert journal.runs()[-1].id == run
     journal.close()
+
+
+def test_a_clock_that_jumps_changes_no_number_and_ends_no_report(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    import itertools
+
+    from weft.store.recover import check_journal
+
+    run = weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "still")
+    jumps = itertools.cycle([1e9, 4e9, -1e6, 0.0, 2e9, 1.5e9])
+    monkeypatch.setattr("time.time", lambda: next(jumps))
+    for _ in range(3):
+        jumped = weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "jumps")
+        assert jumped.report("csv") == run.report("csv") and jumped.summary().lines
+    last = weft.evaluate("weave", data=toy, model="copy", judge="constant/5", home=tmp_path / "jumps")
+    assert weft.load("last", home=tmp_path / "jumps").id == last.id
+    assert all(total.seconds >= 0 for total in jumped.totals)
+    assert not check_journal(tmp_path / "jumps" / "journal.sqlite", save=False).problems

@@ -1,17 +1,30 @@
 """Homes, names and texts that came from somebody else."""
 
+import contextlib
+import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import weft
+from fuzz.traps import make_endless_tree
+from server import drawn
 from toy import toy_records, write_weave
 from waiting import HANGS
 from weft import api
-from weft.errors import UserError
+from weft.errors import StoreError, UserError
+from weft.store.annotations import Annotations
+from weft.store.blobs import Blobs, find_damaged_images, list_images
+from weft.store.connection import DamagedJournal
+from weft.store.journal import Journal
+from weft.store.merge import merge_journal
+from weft.store.recover import check_journal
 from weft.untrusted import escape_control_characters
 
 ESC = "\x1b[31mred\x1b]0;title\x07"
@@ -69,8 +82,6 @@ def test_the_viewer_does_not_run_it_either(received: Path, tmp_path: Path):
 
 
 def test_a_benchmark_that_is_not_the_runs_own_is_refused(received: Path, tmp_path: Path):
-    from weft.store.journal import Journal
-
     with pytest.raises(UserError, match="is a run of weave, not of imug"):
         api.load_run(Journal(received / "journal.sqlite", readonly=True), "last", "imug")
 
@@ -131,3 +142,154 @@ def test_texts_of_datasets_and_servers_reach_the_terminal_with_nothing_that_stee
     )  # fmt: skip
     assert done.returncode == 1 and "\\x1b[31mred" in done.stderr, done.stderr
     assert escape_control_characters(done.stdout + done.stderr) == done.stdout + done.stderr
+
+
+def make_fifo(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+
+
+def make_endless_view(home: Path) -> None:
+    db = sqlite3.connect(home / "journal.sqlite")
+    db.execute("ALTER TABLE runs RENAME TO other")
+    db.execute(
+        "CREATE VIEW runs AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+        "SELECT i AS id, '' AS manifest FROM n"
+    )
+    db.commit()
+    db.close()
+
+
+def make_path_of_id(home: Path) -> None:
+    db = sqlite3.connect(home / "journal.sqlite")
+    for table, column in (("runs", "id"), ("replies", "run"), ("verdicts", "run"), ("calls", "run")):
+        db.execute(f"UPDATE {table} SET {column} = '../../../' || {column}")
+    db.commit()
+    db.close()
+
+
+def make_sparse_blob(home: Path) -> None:
+    name = "0" * 64
+    path = home / "blobs" / name[:2] / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(40 * 1024**3)
+
+
+TRAPS: dict[str, Callable[[Path], None]] = {
+    "a pipe as a lock": lambda home: make_fifo(home / "locks" / "run"),
+    "a pipe as the home's lock": lambda home: (home / "home.lock").unlink() or make_fifo(home / "home.lock"),
+    "a pipe as an image": lambda home: make_fifo(home / "blobs" / "11" / ("1" * 64)),
+    "an endless view": make_endless_view,
+    "a path as a run's id": make_path_of_id,
+    "a sparse blob": make_sparse_blob,
+}
+COMMANDS = [
+    ["runs"],
+    ["report", "--single-file"],
+    ["report", "-f", "parquet"],
+    ["journal", "check"],
+    ["journal", "shrink", "--yes"],
+    ["journal", "merge", "OTHER"],
+]
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_a_trap_in_a_received_home_hangs_nothing_and_writes_nowhere_else(trap: str, toy: Path, tmp_path: Path):
+    home = tmp_path / "deep" / "er" / "home"
+    weft.evaluate("weave", data=toy, model="copy", judge="constant/5", home=home)
+    TRAPS[trap](home)
+    for words in COMMANDS:
+        folder = tmp_path / "deep" / "work"
+        folder.mkdir(exist_ok=True)
+        place = ["--home", str(home)]
+        if "OTHER" in words:
+            place = ["--home", str(tmp_path / "new")]
+        done = run_weft(*(str(home) if word == "OTHER" else word for word in words), *place, cwd=folder)
+        assert done.returncode in (0, 1, 2) and "Traceback" not in done.stderr, (words, done.stderr)
+    outside = {path.name for path in (*tmp_path.iterdir(), *(tmp_path / "deep").iterdir())}
+    assert outside <= {"toy", "deep", "er", "work", "new"}, "nothing is written but where it was asked for"
+
+
+def test_a_journal_or_a_folder_that_is_a_link_or_a_pipe_is_refused_at_once(toy: Path, tmp_path: Path):
+    home = tmp_path / "home"
+    weft.evaluate("weave", data=toy, model="copy", judge="constant/5", home=home)
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copy(home / "journal.sqlite", tmp_path / "elsewhere" / "other.sqlite")
+    links = {"journal.sqlite": "other.sqlite", "blobs": "", "locks": "", "shown": "", "cards": ""}
+    for name in ("journal.sqlite-wal", "journal.sqlite-journal", *links):
+        broken = tmp_path / f"with {name}"
+        shutil.copytree(home, broken)
+        path = broken / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if name in links:
+            path.symlink_to(tmp_path / "elsewhere" / links[name])
+        else:
+            os.mkfifo(path)
+        for work in (
+            lambda broken=broken: Journal(broken / "journal.sqlite", readonly=True),
+            lambda broken=broken: Journal(broken / "journal.sqlite"),
+            lambda broken=broken: Annotations(broken / "journal.sqlite"),
+            lambda broken=broken: merge_journal(tmp_path / "new", broken),
+            lambda broken=broken: check_journal(broken / "journal.sqlite"),
+        ):
+            with pytest.raises(UserError, match="not a regular file|symbolic link|no journal"):
+                work()
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["other.sqlite"]
+
+
+def test_no_image_is_written_to_or_removed_from_a_folder_elsewhere(blobs: Blobs, tmp_path: Path):
+    image = blobs.put(drawn("a"))
+    elsewhere = tmp_path / "elsewhere"
+    folder = blobs.path(image.digest).parent
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+    assert list_images(blobs.root.parent) == [] and find_damaged_images(blobs.root.parent, quarantine=True) == []
+    (elsewhere / image.digest).unlink()
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        blobs.put(drawn("a"))
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_journal_most_of_which_was_never_written_is_not_copied(toy: Path, tmp_path: Path):
+    home = tmp_path / "home"
+    weft.evaluate("weave", data=toy, model="copy", judge="constant/5", home=home)
+    os.truncate(home / "journal.sqlite", 40 * 1024**3)
+    for work in (lambda: merge_journal(tmp_path / "new", home), lambda: check_journal(home / "journal.sqlite")):
+        with pytest.raises(UserError, match="were never written"):
+            work()
+
+
+@pytest.mark.parametrize("table", ["runs", "replies", "verdicts"])
+def test_a_table_whose_tree_has_no_end_is_damage_and_can_be_recovered(table: str, toy: Path, tmp_path: Path):
+    home = tmp_path / "home"
+    run = weft.evaluate("weave", data=toy, model="copy", judge="constant/5", home=home)
+    edit = sqlite3.connect(home / "journal.sqlite")
+    edit.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    calls = edit.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
+    edit.close()
+    make_endless_tree(home / "journal.sqlite", table)
+    journal = Journal(home / "journal.sqlite", readonly=True)
+    with pytest.raises(DamagedJournal, match="more rows than its file can hold"):
+        journal._rows(f"SELECT SUM(rowid) FROM {table} NOT INDEXED")
+    journal.close()
+    with contextlib.suppress(DamagedJournal):  # an index may lead past it
+        merge_journal(tmp_path / "new", home)
+    health = check_journal(home / "journal.sqlite")
+    assert health.problems and health.recovered["calls"] >= calls - 1
+    again = weft.evaluate("weave", data=toy, model="copy", judge="constant/5", home=home)
+    assert again.id == run.id and again.record.state == "finished"
+
+
+def test_annotations_of_a_journal_that_computes_are_not_read(toy: Path, tmp_path: Path):
+    weft.evaluate("weave", data=toy, model="copy", judge="constant/5", home=tmp_path / "home")
+    db = sqlite3.connect(tmp_path / "home" / "journal.sqlite")
+    db.execute("ALTER TABLE verdicts RENAME TO moved")
+    db.execute("CREATE TABLE verdicts (run TEXT, verdict TEXT AS (printf('%.*c', 900000000, 'x')))")
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute("UPDATE sqlite_master SET type = 'index' WHERE name = 'verdicts'")
+    db.commit()
+    db.close()
+    for work in (Annotations, Journal):
+        with pytest.raises(DamagedJournal, match="computes columns|malformed"):
+            work(tmp_path / "home" / "journal.sqlite", readonly=True)

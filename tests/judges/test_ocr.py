@@ -162,6 +162,22 @@ def test_thin_and_transparent_pictures_can_be_read(blobs: Blobs):
 
 
 @reads
+@pytest.mark.parametrize("size", [(1, 1), (20_000, 1), (1, 20_000), (100_000, 10), (10, 100_000), (60_000, 64)])
+def test_pictures_of_odd_shapes_are_read_like_any_other(size: tuple[int, int], blobs: Blobs):
+    assert read_lines(blobs.put_pil(Image.new("RGB", size, "white")), blobs) == []
+
+
+@reads
+def test_words_on_a_huge_picture_are_found_where_they_stand(blobs: Blobs):
+    page = Image.new("RGB", (6000, 5000), "white")
+    font = load_plain_font(300)
+    ImageDraw.Draw(page).text((1000, 3000), "Sign in", fill="black", font=font)
+    (line,) = read_lines(blobs.put_pil(page), blobs)
+    assert line.text.replace(" ", "") == "Signin"
+    assert abs(line.box[0] - 1000) < 150 and 2850 < line.box[1] < line.box[3] < 3500
+
+
+@reads
 def test_what_was_read_is_kept(blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
     image = blobs.put_pil(PICTURES["settings"][0])
     first = read_lines(image, blobs)

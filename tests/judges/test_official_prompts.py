@@ -1,4 +1,5 @@
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -104,4 +105,9 @@ def test_the_exact_requirements_are_shown_with_their_pictures_in_place(blobs: Bl
         parts = build_image_question(metric, answered("weft", made, points), [made, reference]).messages[0].parts
         assert [part for part in parts if isinstance(part, Image)] == [made, reference]
         text = "".join(part.text if isinstance(part, Text) else "@" for part in parts)
-        assert "1. Compared to @, bluer.\n2. No cats.\n" in text and "[[" not in text
+        fenced = re.findall(r"\n(.*):\n(~[0-9a-f]{16}) begins\n(.*)\n\2 ends\n", text)
+        assert [(label, said) for label, _, said in fenced] == [
+            ("Requirement 1", "Compared to @, bluer."),
+            ("Requirement 2", "No cats."),
+        ]
+        assert "[[" not in text

@@ -137,6 +137,12 @@ def outcome(home: Path) -> tuple[str, Any, list[Any]]:
     return run.id, run.table().rows, [turn.reply.parts for turn in turns]
 
 
+def numbers(home: Path) -> tuple[list[Any], list[Any]]:
+    """The same without names: a server's word about its model does not make it the model itself."""
+    _, rows, replies = outcome(home)
+    return [row.cells for row in rows], replies
+
+
 def left_behind(mark: str) -> tuple[set[str], set[Path]]:
     """Processes that were started with this in their environment, and folders of Ray's whose command is no more."""
     processes: set[str] = set()
@@ -183,6 +189,7 @@ def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Pat
     finished(run_command(tables, "mine.py:Model", place / "whole"), place)
     held = place / "held"
     held.mkdir()
+    vouched = ("--model-opt", "version=1")  # at another port as well
     with server(place, "mine.py:Model", "--replicas", "2", MINE_HELD=str(held)) as (process, address):
         model = f"served/mine@{address}"
         first = subprocess.Popen(
@@ -196,12 +203,12 @@ def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Pat
         assert first.returncode == 0, told
         assert re.search(r"\(([1-9]\d*) retries\)", told), told
         assert 'status="500"' in metrics(address)
-        assert outcome(place / "shot") == outcome(place / "whole")
+        assert numbers(place / "shot") == numbers(place / "whole")
         # then the head, with all that it has started, while calls are in flight: three batches come back, and no more
         for one in held.glob("may-*"):
             one.unlink()
         more(held, len(list(held.glob("batch-*"))) + 3)
-        run = run_command(tables, model, place / "beheaded")
+        run = run_command(tables, model, place / "beheaded", *vouched)
         second = subprocess.Popen(run, cwd=place, env=environment(), stderr=subprocess.PIPE, text=True)
         until("three answers in the journal", lambda: _answers(place / "beheaded") >= 3, second)
         process.kill()
@@ -210,8 +217,8 @@ def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Pat
         kept = _answers(place / "beheaded")
         assert 3 <= kept < len(stored(place / "whole").turns)
     with server(place, "mine.py:Model", "--replicas", "2") as (_, address):
-        finished(run_command(tables, f"served/mine@{address}", place / "beheaded"), place)
-    assert outcome(place / "beheaded") == outcome(place / "whole")
+        finished(run_command(tables, f"served/mine@{address}", place / "beheaded", *vouched), place)
+    assert numbers(place / "beheaded") == numbers(place / "whole")
     assert _answers(place / "beheaded") == len(stored(place / "whole").turns)  # what had come back was not asked again
 
 
@@ -242,12 +249,19 @@ def test_what_can_never_be_is_said_at_once(place: Path):
     assert "no Ray cluster answers at 127.0.0.1:9" in done.stderr
 
 
+def test_a_replica_that_has_another_model_has_no_part_in_the_answers(place: Path):
+    (place / "other.py").write_text("import os\n" + MINE + "\n\nModel.version = str(os.getpid())\n")
+    done = finished([*WEFT, "serve", "other.py:Model", "--gpus-each", "0", "--port", "0"], place, 2)
+    assert "has another model under this name" in done.stderr
+
+
 def test_one_and_four_replicas_have_one_table(place: Path, tiny: Tiny, tables: Path):
     """A model that draws by chance, in batches of whoever comes together."""
     options = ("--model-opt", "seed=7", "--model-opt", "max_tokens=6")
     for many in ("1", "4"):
         with server(place, f"hf/{tiny('janus')}", "--replicas", many, *options) as (_, address):
-            finished(run_command(tables, f"served/janus@{address}", place / many), place)
+            vouched = ("--model-opt", "version=1")
+            finished(run_command(tables, f"served/janus@{address}", place / many, *vouched), place)
     one, four = outcome(place / "1"), outcome(place / "4")
     assert one == four
 
@@ -307,7 +321,7 @@ def test_the_slurm_script_and_two_nodes_of_a_cluster(place: Path, tables: Path):
         with server(place, "mine.py:Model", *where, **cluster) as (_, address):
             finished(run_command(tables, f"served/mine@{address}", place / "cluster"), place)
             assert len(replicas_of(address)) == 2
-        assert outcome(place / "cluster") == outcome(place / "here")
+        assert numbers(place / "cluster") == numbers(place / "here")
         socket.create_connection(("127.0.0.2", port), 5).close()  # the cluster is its owner's, and still there
     finally:
         try:
@@ -329,7 +343,7 @@ def test_the_script_without_ray(place: Path, tables: Path):
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("requests; closing") == 2 and "served 0 requests" not in done.stderr
     finished(run_command(tables, "mine.py:Model", place / "here"), place)
-    assert outcome(place / "home-run") == outcome(place / "here")
+    assert numbers(place / "home-run") == numbers(place / "here")
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="it looks for processes in /proc")

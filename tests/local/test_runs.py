@@ -11,7 +11,8 @@ import pytest
 
 from waiting import HANGS
 from weft.evaluation.config import RunConfig
-from weft.evaluation.session import Session, open_run, run_in_loop
+from weft.evaluation.event_loop import run_in_loop
+from weft.evaluation.session import Session, open_run
 from weft.results.run import Run
 
 Tiny = Callable[[str], Path]

@@ -66,43 +66,45 @@ class Garden(Benchmark):
     def metrics_for(self, turn):
         return {"image": (*DRAWN, "change"), "text": ("telling",), "interleaved": ("telling", "woven")}[turn.modality]
 
-    def questions(self, answered):
-        turn, texts = answered.turn, answered.rubrics.texts
+    def questions(self, judged_turn):
+        turn, texts = judged_turn.turn, judged_turn.rubrics.texts
         asked = fence([Text(turn.prompt_text)], "what was asked for")
         if turn.modality == "image":
-            before, after = turn.prompt[0], answered.image
-            thoughts = fence([Text(answered.reply.thoughts or "(nothing)")], "what it thought")
+            before, after = turn.prompt[0], judged_turn.image
+            thoughts = fence([Text(judged_turn.reply.thoughts or "(nothing)")], "what it thought")
             parts = fill_slots(
                 texts["draw"], {"asked": asked, "thoughts": thoughts, "before": [before], "after": [after]}
             )
-            yield answered.ask(
+            yield judged_turn.ask(
                 DRAWN,
                 parts,
                 object_schema(
                     picture=object_schema(visual=ENTRY, alignment=ENTRY), thoughts=object_schema(reasoning=ENTRY)
                 ),
             )
-            yield answered.check("change", lambda blobs: [self.changed(answered, blobs)])
+            yield judged_turn.check("change", lambda blobs: [self.changed(judged_turn, blobs)])
             return
         parts = fill_slots(
             texts["tell"],
-            {"asked": asked, "reference": turn.reference, "reply": fence(answered.reply.output, "the reply")},
+            {"asked": asked, "reference": turn.reference, "reply": fence(judged_turn.reply.output, "the reply")},
         )
         if turn.modality == "text":
-            yield answered.ask("telling", parts, ENTRY)
+            yield judged_turn.ask("telling", parts, ENTRY)
         else:
-            yield answered.ask(("telling", "woven"), parts, object_schema(telling=ENTRY, woven=ENTRY))
+            yield judged_turn.ask(("telling", "woven"), parts, object_schema(telling=ENTRY, woven=ENTRY))
 
-    def changed(self, answered, blobs):
+    def changed(self, judged_turn, blobs):
         from PIL import ImageChops, ImageStat
 
-        before, after = answered.turn.prompt[0], answered.image
+        before, after = judged_turn.turn.prompt[0], judged_turn.image
         one, two = (blobs.decode(image).convert("RGB") for image in (before, after))
         apart = sum(ImageStat.Stat(ImageChops.difference(one, two.resize(one.size))).mean) / 3
-        if apart < answered.options.threshold:
-            return answered.verdict("change", 0.0, f"nearly the picture it was given: {apart:.2f} apart", by="failure")
-        return answered.ask(
-            "change", fill_slots(answered.rubrics.texts["change"], {"before": [before], "after": [after]}), ENTRY
+        if apart < judged_turn.options.threshold:
+            return judged_turn.verdict(
+                "change", 0.0, f"nearly the picture it was given: {apart:.2f} apart", by="failure"
+            )
+        return judged_turn.ask(
+            "change", fill_slots(judged_turn.rubrics.texts["change"], {"before": [before], "after": [after]}), ENTRY
         )
 
     def to_scores(self, question, found):

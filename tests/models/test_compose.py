@@ -16,8 +16,8 @@ from PIL import Image as Pil
 import weft
 from server import Provider, data_url, drawn, judge_answer
 from waiting import until, until_in_loop
+from weft.calls.budget import Budget
 from weft.calls.caller import Caller, EndpointDown
-from weft.calls.prices import Budget
 from weft.errors import UserError
 from weft.models.compose import apply_strategy
 from weft.models.compose.phrasing import English
@@ -25,7 +25,7 @@ from weft.models.endpoint import Endpoint, EndpointReply, TaskEndpoint, TicketEx
 from weft.models.registry import resolve_model
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Image, Message, Reply, Request, State, Takes, Text, Thought
+from weft.types import Image, Message, Reply, Request, State, Takes, Text, Thought, Usage
 
 Serve = Callable[..., Provider]
 ASK = (Message("user", (Text("hello"),)),)
@@ -184,6 +184,42 @@ def test_a_strategy_reviews_and_chooses_whole_interleaved_replies(blobs: Blobs):
     planned = Writer(blobs, review="first words, then a picture")
     asyncio.run(apply_strategy("cot", planned, blobs, English()).reply(ASK, want))
     assert "which pictures it shows" in planned.asked[0] and "Answer now, by this plan:" in planned.asked[1]
+
+
+class Billed:
+    """An inner model whose every reply is the same object, and costs the same."""
+
+    name, takes = "billed", Takes()
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._reply = Reply("answered", (blobs.put(drawn("one")),), usage=Usage(10, 2, 0.5, images=1))
+
+    async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply:
+        return self._reply
+
+
+def test_the_usage_of_every_candidate_is_counted_once_images_included(blobs: Blobs):
+    reply = asyncio.run(apply_strategy("best-of:3", Billed(blobs), blobs, English()).reply(ASK, Request("image")))
+    assert reply.usage == Usage(30, 6, 1.5, images=3)
+
+
+NARRATOR = """
+from weft.models.compose.base import Composition
+from weft.types import Message, Text
+
+class Narrated(Composition):
+    roles = ("speaker",)
+    async def reply(self, messages, want):
+        return await self.ask("speaker", (Message("narrator", (Text("Once."),)),), want)
+"""
+
+
+def test_a_role_that_a_composition_invents_is_one_clear_line(toy: Path, tmp_path: Path):
+    (tmp_path / "own.py").write_text(NARRATOR)
+    model = f"{tmp_path / 'own.py'}:Narrated:speaker=copy"
+    problem = "asks with a message with the role 'narrator' at position 0; a role is system, user or assistant"
+    with pytest.raises(UserError, match=problem):
+        weft.evaluate("weave", data=toy, home=tmp_path / "home", model=model, judge="constant/5")
 
 
 # thoughts and states

@@ -71,7 +71,7 @@ def test_calls_that_wait_are_one_batch_and_each_has_its_own_answer():
 
     async def go() -> list[int]:
         gatherer = gathered(machine)
-        return await together(machine, *(gatherer.call(number, most=4) for number in range(10)))
+        return await together(machine, *(gatherer.call(number, max_batch=4) for number in range(10)))
 
     assert asyncio.run(go()) == [2 * number for number in range(10)]
     assert [len(batch) for batch in machine.batches] == [4, 4, 2]
@@ -106,9 +106,9 @@ def test_it_waits_a_moment_for_those_who_follow_from_the_last_batch(monkeypatch:
 
         async def dialogue(number: int) -> None:
             await asyncio.sleep(0.02 * number)  # a fit, a journal
-            await gatherer.call(10 + number, most=4)
+            await gatherer.call(10 + number, max_batch=4)
 
-        await together(machine, *(gatherer.call(number, most=4) for number in range(4)))
+        await together(machine, *(gatherer.call(number, max_batch=4) for number in range(4)))
         await asyncio.gather(*(dialogue(number) for number in range(4)))
 
     asyncio.run(go())
@@ -137,7 +137,7 @@ def test_no_room_for_one_is_said_in_a_line():
         with pytest.raises(
             CallError, match="doubler: there is no memory for even one call at a time: no room for so many$"
         ) as caught:
-            await gathered(Machine(fits=0)).call(1, most=4)
+            await gathered(Machine(fits=0)).call(1, max_batch=4)
         assert caught.value.retry.kind == "no"
 
     asyncio.run(go())
@@ -146,7 +146,9 @@ def test_no_room_for_one_is_said_in_a_line():
 def test_anothers_trouble_is_its_own():
     async def go() -> list[object]:
         gatherer = gathered(Machine())
-        return await asyncio.gather(*(gatherer.call(number, most=8) for number in (1, -1, 3)), return_exceptions=True)
+        return await asyncio.gather(
+            *(gatherer.call(number, max_batch=8) for number in (1, -1, 3)), return_exceptions=True
+        )
 
     first, second, third = asyncio.run(go())
     assert (first, third) == (2, 6) and isinstance(second, ValueError)
@@ -194,7 +196,9 @@ def test_too_few_answers_are_trouble_and_no_shift():
 
     async def go() -> list[object]:
         gatherer = gathered(Short())
-        return await asyncio.gather(*(gatherer.call(number, most=8) for number in range(4)), return_exceptions=True)
+        return await asyncio.gather(
+            *(gatherer.call(number, max_batch=8) for number in range(4)), return_exceptions=True
+        )
 
     assert asyncio.run(go()) == [0, 2, 4, 6]  # one by one they are whole
 
@@ -227,7 +231,7 @@ def test_it_says_what_it_has_done():
     async def go() -> BatchQueue[int, int]:
         machine = Machine(seconds=0.01)
         gatherer = gathered(machine)
-        await together(machine, *(gatherer.call(number, most=3) for number in range(5)))
+        await together(machine, *(gatherer.call(number, max_batch=3) for number in range(5)))
         return gatherer
 
     done = asyncio.run(go()).counts
@@ -288,7 +292,9 @@ def test_an_error_holds_nothing_of_its_batch():
 
     async def go() -> None:
         gatherer = gathered(Heavy())
-        told = await asyncio.gather(*(gatherer.call(number, most=4) for number in range(4)), return_exceptions=True)
+        told = await asyncio.gather(
+            *(gatherer.call(number, max_batch=4) for number in range(4)), return_exceptions=True
+        )
         assert all(isinstance(one, ValueError) for one in told)
 
     asyncio.run(go())

@@ -4,6 +4,7 @@ picture."""
 
 import asyncio
 import hashlib
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ from msgspec.structs import replace
 
 from fakes import FAKES, Asked, DashScope, Fake, Responses
 from fakes import reply as reply_of
+from fuzz.images import OPTIONS, SAID, shown
+from fuzz.images import image as picture_that_speaks
 from server import drawn
+from weft.calls.budget import Budget
 from weft.calls.caller import Caller, EndpointDown, RetryPolicy, strip_foreign_state
-from weft.calls.prices import Budget, upper_bound
+from weft.calls.prices import upper_bound
 from weft.errors import UserError
 from weft.models.adapt import adapt_messages, adapt_messages_async
 from weft.models.endpoint import CallError, Endpoint, EndpointReply, TaskEndpoint
@@ -116,6 +120,23 @@ def test_pictures(way: str, blobs: Blobs):
         assert reply.outcome == "answered" and reply.last_image is not None and reply.finish_reason == "ok"
         assert blobs.read(reply.last_image) == one.last.drawing and reply.last_image.media_type == "image/png"
         assert one.last.coded[:40] not in "".join(call.raw for call in one.journal.calls(reply.keys).values())
+
+    talk(way, blobs, work)
+
+
+@pytest.mark.parametrize("way", DRAWING)
+@pytest.mark.parametrize("format", OPTIONS)
+def test_a_picture_is_kept_without_what_it_says(way: str, format: str, blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
+    saying = picture_that_speaks(format, random.Random(5))
+    monkeypatch.setattr(Asked, "drawing", saying)
+
+    async def work(one: Talk) -> None:
+        reply = await one.ask(user("draw a cat"))
+        assert reply.outcome == "answered" and reply.last_image is not None, reply.reason
+        assert SAID in saying and SAID not in blobs.read(reply.last_image)
+        assert shown(blobs.read(reply.last_image)) == shown(saying)
+        kept = [path for path in blobs.root.rglob("*") if path.is_file() and SAID in path.read_bytes()]
+        assert not kept
 
     talk(way, blobs, work)
 

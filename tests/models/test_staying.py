@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from server import Provider
 from weft.calls.caller import EndpointDown, RetryPolicy
 from weft.errors import UserError, WeftError
 from weft.evaluation.config import RunConfig
+from weft.evaluation.reuse_notes import find_reuse_notes
 from weft.evaluation.session import open_run
 from weft.models.endpoint import normalise_address
 from weft.models.registry import resolve_endpoint
@@ -189,7 +191,15 @@ def test_a_judge_that_talks_nonsense_twenty_times_in_a_row_ends_the_run(
 ):
     monkeypatch.setattr("weft.judges.vlm.MAX_UNUSABLE_REPLIES", 20)
     make("tabletop-weave", tmp_path / "tables", samples=40, seed=0)
-    provider = serve(answer=lambda seen: {"role": "assistant", "content": "no"})
+
+    def nonsense(seen: Any) -> dict[str, Any]:
+        if (
+            len(seen.body["messages"]) > 2
+        ):  # a second try: the journal must keep up with the replies, on a busy machine too
+            time.sleep(0.01)
+        return {"role": "assistant", "content": "no"}
+
+    provider = serve(answer=nonsense)
     ends: dict[str, Any] = {"model": "tabletop/oracle", "judge": f"openai-chat/judge@{provider.url}"}
     with pytest.raises(WeftError, match="20 questions in a row"):
         weft.evaluate("weave", data=tmp_path / "tables", home=tmp_path / "home", concurrency=2, **ends)
@@ -199,3 +209,24 @@ def test_a_judge_that_talks_nonsense_twenty_times_in_a_row_ends_the_run(
         ).verdicts
     )
     assert provider.count < 1.7 * questions, "each would have been asked twice"
+
+
+@pytest.mark.parametrize(
+    ("address", "assumed"),
+    [
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://100.64.1.2:8000/v1", True),  # a private network of one's own machines
+        ("http://34.1.2.3:8000/v1", True),
+        ("https://gpu.example.com/v1", True),
+        ("https://api.openai.com/v1", False),
+    ],
+)
+def test_it_is_said_that_a_server_is_taken_to_have_the_same_weights(
+    address: str, assumed: bool, toy: Path, tmp_path: Path, serve: Serve
+):
+    server = serve()
+    first = run(toy, tmp_path, at(server))
+    endpoint = resolve_endpoint(at(server), Blobs(tmp_path / "blobs"))
+    endpoint.address = address
+    notes = find_reuse_notes([first.record], first.id, first.record.manifest, endpoints={"model": endpoint})
+    assert [f"same weights are still served at {address}" in note for note in notes] == [True] * assumed

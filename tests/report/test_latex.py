@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,11 +16,13 @@ import weft
 from waiting import HANGS
 from weft.benchmarks import load_benchmark
 from weft.errors import UserError
-from weft.report.layout import HEIGHT, MIN_SCALE, WIDTH, plan_layout
+from weft.report.layout import HEIGHT, MIN_SCALE, WIDTH, plan_layout, span_columns
+from weft.report.ranking import rank_cells
 from weft.report.render import render
 from weft.report.select import Choices
 from weft.report.tex import escape_tex
-from weft.types import Cell, Row, Table
+from weft.stats.repeats import build_repeats_tables
+from weft.types import Cell, Row, Table, Verdict
 from weft_tabletop.make import make
 
 BENCHMARKS = ("weave", "imug", "rover-ig", "rover-tg", "planviz", "weaverbench", "opening")
@@ -193,7 +196,149 @@ def test_intervals_stand_under_values_where_they_are_asked_for(runs: list[weft.R
     assert r"{\scriptsize" not in plain and "95\\%" not in plain
 
 
-def test_a_label_is_a_label(runs: list[weft.Run]):
-    assert r"\label{tab:mine-imug-2}" in runs[1].report("latex", tables="2", label="tab:mine")
+def test_a_label_is_the_label_of_one_table_and_how_those_of_several_begin(runs: list[weft.Run]):
+    assert r"\label{tab:mine}" in runs[1].report("latex", tables="2", label="tab:mine")
+    assert r"\label{tab:mine-imug-2}" in runs[1].report("latex", tables="1,2", label="tab:mine")
     with pytest.raises(UserError, match="letters, digits"):
         runs[1].report("latex", label="tab}{\\x")
+
+
+def published_and_own(**cells: float) -> Table:
+    """A leaderboard of the paper's Table 2 with two rows of ours, one of them called by a hard name."""
+    published = Row("Bagel 14B", {name: Cell(value) for name, value in cells.items()}, kind="published")
+    own = Row(SIGNS, {name: Cell(value / 2) for name, value in cells.items()}, judge="j")
+    other = Row("ours_2", {name: Cell(value / 4) for name, value in cells.items()}, judge="j")
+    return Table("Results (paper, Table 2)", tuple(cells), (own, other, published))
+
+
+def test_a_small_table_is_one_column_wide_and_is_not_shrunk(tmp_path: Path):
+    rows = tuple(Row(f"our-model-{n}", {name: Cell(n / 9) for name in ("A", "B", "Avg")}) for n in range(1, 9))
+    text = render([Table("Small", ("A", "B", "Avg"), rows)], [], "latex")
+    assert r"\begin{table}" in text and "resizebox" not in text and "graphicx" not in text and "table*" not in text
+    assert_on_the_page(compiled(tmp_path, TWO_COLUMNS, text))
+
+
+def test_own_captions_labels_and_citations_are_printed_as_they_are_written(tmp_path: Path):
+    table = published_and_own(Avg=0.8, KP=0.4)
+    choices = Choices(caption=r"Our \emph{own} table, 50\% of $x_1$", label="tab:own", cite="chow2025,weave")
+    text = render([table], [], "latex", choices)
+    assert r"\caption{Our \emph{own} table, 50\% of $x_1$}" in text and r"\label{tab:own}" in text
+    assert r"Bagel 14B~\cite{chow2025,weave} &" in text and "dagger" not in text.replace("daggers", "")
+    assert "(paper" not in "".join(line for line in text.splitlines() if not line.startswith("%"))
+    assert text.count("Best in bold") == 1, "below the table, since the caption is the author's"
+    compiled(tmp_path, MARGINS, text)
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        (Choices(caption="50% of it"), r"write \\% for %"),
+        (Choices(caption="A & B"), r"write \\& for &"),
+        (Choices(caption="a {b"), "braces are not in pairs"),
+        (Choices(caption="a\\"), "ends in a backslash"),
+        (Choices(cite="a}b"), "use only letters"),
+        (Choices(rank=("nobody",)), "there is no row 'nobody'; there is none; ours; strict; official; published"),
+    ],
+)
+def test_what_latex_cannot_take_is_refused_with_what_to_write(choices: Choices, said: str):
+    with pytest.raises(UserError, match=said):
+        render([published_and_own(Avg=0.8)], [], "latex", choices)
+
+
+def test_a_caption_is_for_one_table():
+    with pytest.raises(UserError, match="2 are shown: add --tables"):
+        render([published_and_own(Avg=0.8)] * 2, [], "latex", Choices(caption="Mine"))
+
+
+def test_published_rows_have_a_dagger_and_its_note_only_where_they_stand_beside_others(tmp_path: Path):
+    table = published_and_own(Avg=0.8)
+    both = render([table], [], "latex")
+    assert r"Bagel 14B$^{\dagger}$ &" in both
+    assert (
+        r"$^{\dagger}$ As published (Table 2 of the benchmark's paper)." in both and r"\caption{Results. Best" in both
+    )
+    ours = render([table], [], "latex", Choices(rows=("ours",)))
+    theirs = render([table], [], "latex", Choices(rows=("published",)))
+    assert "dagger" not in ours + theirs and "ublished" not in ours.replace("(paper", "")
+    assert "All rows as published (Table 2" in theirs
+    compiled(tmp_path, MARGINS, both, ours.replace("tab:weft", "tab:b"), theirs.replace("tab:weft", "tab:c"))
+
+
+NOTE = (
+    "0 to 1. Published rows were judged by x; compare with care. A cell `0.8 (37/40)` rests on 37 of 40. "
+    "KP: the key points; Avg: their mean. A dash: not measured. micro: over tasks; macro: over domains."
+)
+
+
+def test_notes_are_about_what_is_shown():
+    cells = {"KP": Cell(0.5, 3, 4), "Avg": Cell(0.5)}
+    rows = (Row("a", cells, subset="micro"), Row("a", {"Avg": Cell(0.25)}, subset="macro"))
+    table = Table("t", ("KP", "Avg"), (*rows, Row("b", cells, kind="published", subset="macro")), NOTE, kind="parts")
+
+    def under(**choices: tuple[str, ...]) -> str:
+        text = render([table], [], "latex", Choices(**choices))
+        return text.partition(r"\end{tabular}")[2]
+
+    everything = under()
+    for part in (
+        "Published rows",
+        "A cell",
+        "KP: the key points; Avg: their mean.",
+        "A dash",
+        "micro: over tasks; macro",
+    ):
+        assert part in everything
+    few = under(rows=("a, macro",), columns=("Avg",))
+    assert few.count(".") == 3 and "0 to 1. Avg: their mean. macro: over domains." in few
+
+
+def test_columns_that_begin_alike_share_a_header_with_a_rule_under_it(tmp_path: Path):
+    columns = ("Avg", "Science RP", "Science RV", "Common Sense RP", "Common Sense RV", "Science")
+    table = published_and_own(**dict.fromkeys(columns, 0.5))
+    text = render([table], [], "latex")
+    assert r" &  & \multicolumn{2}{c}{Science} & \multicolumn{2}{c}{" in text
+    assert r"\cmidrule(lr){3-4}\cmidrule(lr){5-6}" in text and " & Avg & RP & RV & RP & RV & Science \\\\" in text
+    assert_on_the_page(compiled(tmp_path, TWO_COLUMNS, text))
+
+
+@given(st.lists(st.sampled_from(["a", "a b", "a c", "a b c", "a b d", "d", "d e"]), unique=True))
+def test_every_column_is_in_one_span_and_keeps_its_name(names: list[str]):
+    plan = plan_layout(Table("t", tuple(names), (Row("r", {}),)), intervals=False, below=0)
+    spans = [span for piece in plan.columns for span in span_columns(piece)]
+    assert [column.name for _, members in spans for column in members] == names
+    for _, members in spans:
+        for column in members:
+            assert " ".join(filter(None, [column.group, *column.head])) == column.name
+
+
+def test_rows_that_compete_can_be_chosen_and_parts_compete_apart():
+    table = published_and_own(Avg=0.8)
+    assert r"\textbf{0.800}" in render([table], [], "latex")
+    ours = render([table], [], "latex", Choices(rank=("ours",)))
+    assert r"\textbf{0.400}" in ours and r"\underline{0.200}" in ours and "among our rows" in ours
+    none = render([table], [], "latex", Choices(rank=("none",)))
+    assert "textbf" not in none and "Best" not in none
+
+    def row(name: str, value: float, part: str, kind: Any = "run") -> Row:
+        return Row(name, {"x": Cell(value)}, kind, subset=part)
+
+    rows = (row("a", 0.9, "micro"), row("b", 0.9, "micro"), row("c", 0.8, "micro"))
+    rows += (row("a", 0.2, "macro"), row("p", 0.3, "macro of what is printed", "published"))
+    parts = Table("t", ("x",), rows, kind="parts")
+    assert rank_cells(parts) == {
+        ("a, micro", "x"): "best", ("b, micro", "x"): "best", ("c, micro", "x"): "second",
+        ("p, macro of what is printed", "x"): "best", ("a, macro", "x"): "second",
+    }  # fmt: skip
+    assert "separately for micro, macro" in render([parts], [], "latex")
+
+
+def test_counts_have_no_decimals():
+    cells = {"n": Cell(12.0, count=True), "x": Cell(0.5)}
+    text = render([Table("t", ("n", "x"), (Row("a", cells), Row("b", cells)))], [], "latex")
+    assert "a & 12 & " in text and "12.0" not in text
+
+
+def test_counts_of_repeated_judgements_have_no_decimals():
+    repeats = tuple(Verdict("s", 0, "m", value, variant=f"repeat {n}") for n, value in ((1, 0.5), (2, 0.7)))
+    (table,) = build_repeats_tables({"run": [Verdict("s", 0, "m", 0.6, merged_from=repeats)]}, ["m"])
+    assert [table.rows[0].cells[column].format(table.digits) for column in ("items", "repeats")] == ["1", "2"]

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import itertools
 import json
 import random
 from pathlib import Path
@@ -19,8 +18,8 @@ from weft.report.glossary import find_term
 from weft.report.numbers import render_table
 from weft.report.ranking import rank_cells
 from weft.report.render import render
-from weft.stats.intervals import bootstrap_interval, estimate_mean, estimate_slope
-from weft.stats.paired import compare_paired, holm_adjust, permutation_p_value
+from weft.stats.intervals import estimate_mean, estimate_slope, mean_interval
+from weft.stats.paired import compare_paired, holm_adjust
 from weft.types import Cell, Row, Table
 from weft_tabletop.make import make
 
@@ -28,7 +27,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "spec" / "published_results.json
 
 
 def resampled(terms: list[tuple[float, dict[str, list[float]]]], draws: int, seed: int) -> tuple[float, float]:
-    """The cluster bootstrap again, in plain Python and with another generator."""
+    """The percentile bootstrap over dialogues, in plain Python: another way to an interval, for many dialogues."""
     chance = random.Random(seed)
     names = sorted({name for _, clusters in terms for name in clusters})
     found: list[float] = []
@@ -52,20 +51,20 @@ def clusters(seed: int, count: int = 60) -> dict[str, list[float]]:
     return made
 
 
-def test_an_interval_is_what_a_second_implementation_finds():
-    one = clusters(1)
-    found, (low, high) = estimate_mean(one), resampled([(1.0, one)], 4000, 9)
-    assert found.low == pytest.approx(low, abs=0.008) and found.high == pytest.approx(high, abs=0.008)
+def test_with_many_dialogues_an_interval_is_what_resampling_finds():
+    one = clusters(1, 300)
+    found, (low, high) = estimate_mean(one), resampled([(1.0, one)], 1000, 9)
+    assert found.low == pytest.approx(low, abs=0.01) and found.high == pytest.approx(high, abs=0.01)
 
 
-def test_the_interval_of_a_weighted_sum_draws_the_same_dialogues_for_all_its_means():
+def test_the_interval_of_a_weighted_sum_is_of_the_same_dialogues_for_all_its_means():
     terms = [
-        (0.4, clusters(1)),
-        (0.1, clusters(2)),
-        (0.2, clusters(3)),
-        (0.3, {name: v for name, v in clusters(4).items() if int(name) % 3}),
+        (0.4, clusters(1, 300)),
+        (0.1, clusters(2, 300)),
+        (0.2, clusters(3, 300)),
+        (0.3, {name: v for name, v in clusters(4, 300).items() if int(name) % 3}),
     ]
-    bounds, (low, high) = bootstrap_interval(terms), resampled(terms, 4000, 5)
+    bounds, (low, high) = mean_interval(terms), resampled(terms, 1000, 5)
     assert (
         bounds is not None
         and bounds[0] == pytest.approx(low, abs=0.008)
@@ -90,15 +89,24 @@ def test_a_slope_is_least_squares_within_dialogues():
     )
 
 
-def test_few_dialogues_have_an_exact_p():
-    values = [0.9, 1.4, -0.3, 2.0, 0.7, 1.1, -0.2]
-    as_far = [
-        abs(sum(s * v for s, v in zip(signs, values, strict=True))) >= abs(sum(values)) - 1e-12
-        for signs in itertools.product((1, -1), repeat=7)
-    ]
-    assert permutation_p_value(values) == pytest.approx(sum(as_far) / 2**7)
-    assert permutation_p_value([1.0] * 6) == pytest.approx(2 / 2**6), "the sign test, by hand"
-    assert permutation_p_value([0.0, 0.0]) == 1.0
+def p_of(values: list[float]) -> float:
+    found = compare_paired([(1.0, {str(at): [value] for at, value in enumerate(values)})], full=10.0)
+    assert found is not None
+    return found.p
+
+
+def p_of_swaps(values: list[float], draws: int = 4000) -> float:
+    """How often the sum is as far from zero if the two runs of each dialogue are swapped at random."""
+    chance = random.Random(1)
+    as_far = sum(abs(sum(chance.choice((1, -1)) * value for value in values)) >= abs(sum(values)) for _ in range(draws))
+    return as_far / draws
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.3, 0.6])
+def test_p_is_about_that_of_swapping_the_runs_of_each_dialogue(shift: float):
+    chance = random.Random(3)
+    values = [chance.gauss(shift, 2.0) for _ in range(60)]
+    assert p_of(values) == pytest.approx(p_of_swaps(values), abs=0.03)
 
 
 def test_many_dialogues_have_the_p_that_the_normal_limit_has():
@@ -107,15 +115,14 @@ def test_many_dialogues_have_the_p_that_the_normal_limit_has():
     from statistics import NormalDist
 
     z = abs(sum(values)) / sum(v * v for v in values) ** 0.5
-    assert permutation_p_value(values) == pytest.approx(2 * (1 - NormalDist().cdf(z)), abs=0.02)
+    assert p_of(values) == pytest.approx(2 * (1 - NormalDist().cdf(z)), abs=0.02)
 
 
 def test_p_is_uniform_where_there_is_no_difference():
     chance = random.Random(7)
-    found = [permutation_p_value([chance.gauss(0, 1) for _ in range(30)], draws=499, seed=n) for n in range(300)]
-    assert sum(p <= 0.05 for p in found) / 300 == pytest.approx(0.05, abs=0.035) and sum(found) / 300 == pytest.approx(
-        0.5, abs=0.05
-    )
+    found = [p_of([chance.gauss(0, 2) for _ in range(30)]) for _ in range(600)]
+    assert sum(p <= 0.05 for p in found) / 600 == pytest.approx(0.045, abs=0.025)
+    assert sum(found) / 600 == pytest.approx(0.5, abs=0.05)
 
 
 def test_holm_is_the_textbooks():
@@ -131,7 +138,7 @@ def test_a_difference_needs_pairs():
         and found.value == pytest.approx(1.0)
         and found.pairs == 40
         and found.dialogues == 20
-        and found.p == pytest.approx(1e-4)
+        and found.p < 1e-3
     )
 
 
@@ -158,7 +165,7 @@ def test_two_runs_are_compared_turn_by_turn(two: tuple[weft.Run, weft.Run, Path]
     good, bad, _ = two
     found = compare(good, bad)
     main = found.rows[0]
-    assert main.name == "headline score" and main.first == 100.0 and main.difference.p == pytest.approx(1e-4)
+    assert main.name == "headline score" and main.first == 100.0 and main.difference.p < 1e-4
     assert main.second == pytest.approx(sum(100 * (v.value or 0) for v in bad.verdicts) / len(bad.verdicts))
     assert main.difference.low < main.difference.value < main.difference.high and main.corrected_p >= main.difference.p
     assert {row.name for row in found.rows} >= {"choice", "points", "choice, Hybrid", "points, Static Spatial"}
@@ -166,10 +173,9 @@ def test_two_runs_are_compared_turn_by_turn(two: tuple[weft.Run, weft.Run, Path]
         g.first - g.second for g in found.gaps
     )
     again = compare(bad, good)
-    assert (
-        again.rows[0].difference.value == pytest.approx(-main.difference.value)
-        and again.rows[0].difference.p == main.difference.p
-    )
+    assert again.rows[0].difference.value == pytest.approx(-main.difference.value) and again.rows[
+        0
+    ].difference.p == pytest.approx(main.difference.p)
 
 
 def test_what_cannot_be_compared_is_told(two: tuple[weft.Run, weft.Run, Path]):
@@ -252,3 +258,15 @@ def test_a_mean_over_one_dialogue_is_drawn_without_an_interval():
 def test_every_metric_of_a_benchmark_is_in_its_glossary(name: str):
     benchmark = load_benchmark(name)
     assert set(benchmark.metrics) <= set(benchmark.presentation.glossary)
+
+
+def test_a_zero_is_a_rival_that_is_never_marked():
+    rows = tuple(Row(name, {"x": Cell(value), "y": Cell(0.0)}) for name, value in (("a", 0.5), ("b", 0.5), ("c", 0.0)))
+    assert rank_cells(Table("t", ("x", "y"), rows)) == {("a", "x"): "best", ("b", "x"): "best"}
+    pair = tuple(Row(name, {"x": Cell(value)}) for name, value in (("a", 0.5), ("c", 0.0)))
+    assert rank_cells(Table("t", ("x",), pair)) == {("a", "x"): "best"}
+
+
+def test_ranks_are_those_of_the_numbers_that_are_shown():
+    rows = tuple(Row(name, {"x": Cell(value, digits=1)}) for name, value in (("a", 0.54), ("b", 0.53), ("c", 0.2)))
+    assert rank_cells(Table("t", ("x",), rows)) == {("a", "x"): "best", ("b", "x"): "best", ("c", "x"): "second"}

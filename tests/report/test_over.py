@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
 
 import weft
 from weft import api
+from weft.cli.app import app
 from weft.errors import UserError
 from weft.report.seeds import build_seed_tables, group_by_seed, mean_over_seeds
 from weft.types import Cell
@@ -83,7 +86,7 @@ def test_every_benchmark_can_be_taken_over_seeds(tmp_path: Path, kind: str, benc
 def test_the_interval_is_of_seeds_and_of_dialogues():
     whole = Cell(0.5, 10, 10, 0.4, 0.6)
     made = mean_over_seeds(whole, [Cell(0.4), Cell(0.5), Cell(0.6)], 1.0)
-    half = math.hypot(0.1, 4.303 * 0.1 / math.sqrt(3))
+    half = math.hypot(0.1, 4.3026527 * 0.1 / math.sqrt(3))
     assert (
         made.low == pytest.approx(0.5 - half)
         and made.high == pytest.approx(0.5 + half)
@@ -107,3 +110,35 @@ def test_runs_that_do_not_differ_in_their_seed_alone_are_told(tmp_path: Path):
     assert "2 seeds" in both and "[none]" in both.replace("\\", "")
     with pytest.raises(UserError, match="seed"):
         api.report([first], "md", over="model")
+
+
+def test_runs_named_for_their_group_bring_the_runs_that_differ_only_in_their_seed(tmp_path: Path):
+    first = runs(tmp_path, "tabletop-weave", "weave")
+    others = runs(tmp_path, "tabletop-weave", "weave", history="none")
+    out = tmp_path / "table.tex"
+    arguments = ["report", first[1].id, others[0].id, "--over", "seed", "--format", "latex", "--tables", "1"]
+    result = CliRunner().invoke(app, [*arguments, "--out", str(out), "--home", str(tmp_path / "home")])
+    assert result.exit_code == 0, result.output
+    text = out.read_text()
+    assert text.count(", 3 seeds &") == 2 and "{[}none{]}, 3 seeds &" in text and "{[}partial{]}, 3 seeds &" in text
+    assert r"$\pm$" in text and "standard deviation over seeds" in text
+    two = CliRunner().invoke(app, [*arguments[:2], first[0].id, *arguments[3:], "--home", str(tmp_path / "home")])
+    assert ", 2 seeds &" in two.output, "of a group of which several are named, those are meant"
+
+
+@pytest.mark.parametrize(
+    ("tags", "shown"),
+    [
+        (["ours-s0", "ours-s1", "ours-s2"], "ours"),
+        (["ours-10", "ours-11", "ours-12"], "ours"),
+        (["ours v2 seed 1", "ours v2 seed 2"], "ours v2"),
+        (["first", "again"], "first, again"),
+        (["ours", "", ""], "ours"),
+        (["", ""], "tabletop/oracle-0.5 [partial]"),
+    ],
+)
+def test_a_row_of_several_seeds_keeps_the_tag_of_its_runs(tmp_path: Path, tags: list[str], shown: str):
+    some = runs(tmp_path, "tabletop-weave", "weave")[: len(tags)]
+    for run, tag in zip(some, tags, strict=True):
+        run.record = replace(run.record, names={"tag": tag} if tag else {})
+    assert list(group_by_seed(some)) == [f"{shown}, {len(tags)} seeds"]

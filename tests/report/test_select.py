@@ -64,8 +64,8 @@ def test_tables_by_number_or_by_a_part_of_their_title():
     [
         ({"columns": "KP,Nope"}, "there is no column 'Nope'; there is KP; VC; Avg; Fruit, and more; Other"),
         ({"columns": "KP", "tables": "2"}, "no column 'KP'; there is Avg; Fruit, and more"),
-        ({"rows": "gemini"}, "no row 'gemini'; there is ours; published; mine; cascade"),
-        ({"rows": "published", "tables": "2"}, "no row 'published'"),
+        ({"rows": "gemini"}, "no row 'gemini'; there is ours; strict; official; published; mine; cascade"),
+        ({"rows": "published", "tables": "2"}, "no published rows"),
         ({"tables": "4"}, "no table '4'; there is 1: By class; 2: By domain; 3: By class, again"),
         ({"tables": "0"}, "no table '0'"),
         ({"tables": "²"}, "no table '²'"),

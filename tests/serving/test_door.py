@@ -17,6 +17,7 @@ from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
 from weft.models.endpoint import CallError
+from weft.models.providers.served_card import own_server
 from weft.models.registry import resolve_endpoint
 from weft.secrets import hide
 from weft.serving.app import ServingApp
@@ -247,7 +248,7 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
-def test_weft_takes_the_model_behind_an_address_for_the_model_itself(tmp_path: Path, toy: Path):
+def test_the_model_behind_a_server_that_this_command_started_is_the_model_itself(tmp_path: Path, toy: Path):
     """The same run under the same name: in this process and behind a server."""
 
     def job(model: Any, home: str) -> RunConfig:
@@ -261,7 +262,8 @@ def test_weft_takes_the_model_behind_an_address_for_the_model_itself(tmp_path: P
 
     async def act(address: str, door: ServingApp) -> None:
         url = f"{address}/v1"
-        from_server = await in_thread(lambda: asyncio.run(run(f"served/mine@{url}", "served")))
+        with own_server(url):
+            from_server = await in_thread(lambda: asyncio.run(run(f"served/mine@{url}", "served")))
         here = await in_thread(lambda: asyncio.run(run(f"{tmp_path}/mine.py:Model", "here")))
         assert from_server == here and from_server[2] > 3
         assert door.counts.by_status == {200: from_server[2]}
@@ -433,7 +435,8 @@ def test_every_part_goes_through_as_it_is(tmp_path: Path):
 
     async def act(address: str, door: ServingApp) -> None:
         near = resolve_endpoint(f"{tmp_path}/mine.py:Model", Blobs(tmp_path / "near"))
-        far = await in_thread(resolve_endpoint, f"served/mine@{address}", Blobs(tmp_path / "far"))
+        with own_server(f"{address}/v1"):
+            far = await in_thread(resolve_endpoint, f"served/mine@{address}", Blobs(tmp_path / "far"))
         assert near.identity == far.identity
         dialogue = (
             Message("user", (Text("now"), Text("say"))),

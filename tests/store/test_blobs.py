@@ -1,6 +1,6 @@
 import pytest
 
-from server import drawn, png_header
+from server import drawn, drawn_as, png_header
 from weft.errors import ImageError
 from weft.store.blobs import Blobs
 
@@ -50,3 +50,21 @@ def test_a_picture_cut_in_the_middle_of_its_pixels_is_corrupt(blobs: Blobs):
     data = drawn("a", 200)
     with pytest.raises(ImageError, match="corrupt"):
         blobs.put(data[: len(data) - 60])
+
+
+@pytest.mark.parametrize("form", ["BMP", "TIFF", "GIF", "cut"])
+def test_what_released_scripts_see_in_a_file_is_stored_as_one_still_png(blobs: Blobs, form: str):
+    data = drawn_as(form, "a")
+    with pytest.raises(ImageError):
+        blobs.put(data)
+    image = blobs.put_converted(data)
+    assert (image.media_type, image.width, image.height) == ("image/png", 24, 24)
+    first, plain = (blobs.decode(one).convert("RGB").tobytes() for one in (image, blobs.put(drawn("a"))))
+    assert first == plain
+
+
+@pytest.mark.parametrize("data", [b"", b"hello", drawn("a")[:60], png_header(50_000, 50_000), b"%!PS-Adobe-3.0 EPSF\n"])
+def test_what_they_cannot_open_or_must_not_is_not_converted(blobs: Blobs, data: bytes):
+    with pytest.raises(ImageError):
+        blobs.put_converted(data)
+    assert not blobs.root.exists()

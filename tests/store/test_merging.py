@@ -4,18 +4,25 @@ import csv
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import weft
-from weft.errors import UserError
+from waiting import HANGS
+from weft.errors import StoreError, UserError
 from weft.report.export import export_run
 from weft.results.run import load_run
+from weft.store.blobs import find_missing_images
+from weft.store.connection import JournalConnection
 from weft.store.journal import Journal
+from weft.store.locks import lock_run, use_home
 from weft.store.merge import merge_journal
 from weft.store.prune import find_unused, remove_unused
+from weft.store.recover import check_journal
 from weft_tabletop.make import make
 
 WAY: dict[str, Any] = {"model": "tabletop/tiny", "model_options": {"temperature": 1.5}, "judge": "tabletop/exact"}
@@ -132,6 +139,188 @@ def test_what_no_run_needs_can_go_and_what_is_shared_stays(tables: Path, tmp_pat
     assert not find_unused(tmp_path).calls and weft.load(second.id, home=tmp_path).report("csv") == before
     again = weft.evaluate("weave", data=tables, home=tmp_path, limit=2, **WAY)
     assert again.report("csv") == before and not again.totals, "its answers were another's, and are still there"
+
+
+def test_what_a_run_has_used_since_the_first_look_stays(tables: Path, tmp_path: Path):
+    first = weft.evaluate("weave", data=tables, home=tmp_path, **WAY)
+    journal = Journal(tmp_path / "journal.sqlite")
+    journal.remove_run(first.id)
+    journal.close()
+    found = find_unused(tmp_path)
+    second = weft.evaluate(
+        "weave", data=tables, home=tmp_path, limit=4, **WAY
+    )  # while somebody is asked whether to go on
+    before = second.report("csv")
+    remove_unused(tmp_path, found)
+    again = weft.evaluate("weave", data=tables, home=tmp_path, limit=4, **WAY)
+    assert again.report("csv") == before and not again.totals, "no answer was asked for again"
+    assert not list(find_missing_images(tmp_path, (turn.reply for turn in again.turns)))
+    assert not find_unused(tmp_path).calls, "the rest is gone"
+
+
+def test_nothing_is_removed_or_merged_while_calls_are_made(tables: Path, tmp_path: Path):
+    weft.evaluate("weave", data=tables, home=tmp_path / "a", limit=2, **WAY)
+    weft.evaluate("weave", data=tables, home=tmp_path / "b", limit=2, **WAY)
+    with use_home(tmp_path / "a"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("weft.store.locks.MAINTENANCE_TRIES", 2)
+        with pytest.raises(UserError, match="in use by another process"):
+            remove_unused(tmp_path / "a", find_unused(tmp_path / "a"))
+        with pytest.raises(UserError, match="in use by another process"):
+            merge_journal(tmp_path / "a", tmp_path / "b")
+    with lock_run(tmp_path / "a", "some-run"), pytest.raises(UserError, match="some-run is in progress"):
+        merge_journal(tmp_path / "a", tmp_path / "b")
+
+
+def test_two_merges_at_once_are_one_after_the_other(tables: Path, tmp_path: Path):
+    whole = weft.evaluate("weave", data=tables, home=tmp_path / "theirs", limit=4, **WAY)
+    command = [
+        sys.executable,
+        "-m",
+        "weft",
+        "journal",
+        "merge",
+        str(tmp_path / "theirs"),
+        "--home",
+        str(tmp_path / "ours"),
+    ]
+    merges = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [merge.communicate(timeout=HANGS) for merge in merges]
+    assert [merge.returncode for merge in merges] == [0, 0], outputs
+    merged = weft.load("last", home=tmp_path / "ours")
+    assert merged.totals == whole.totals and merged.report("csv") == whole.report("csv"), "no call is there twice"
+
+
+def test_an_unsound_home_takes_nothing_from_a_sound_one(tables: Path, tmp_path: Path):
+    for home in ("ours", "theirs"):
+        run = weft.evaluate("weave", data=tables, home=tmp_path / home, limit=3, **WAY)
+    db = sqlite3.connect(tmp_path / "theirs" / "journal.sqlite")
+    db.execute("UPDATE replies SET reply = '{\"outcome\": 5}'")
+    # more rows than ours, none of them sound
+    db.execute(
+        "INSERT INTO verdicts SELECT run, sample, turn, metric || '-more', variant, '{\"value\": 1}' FROM verdicts"
+    )
+    db.commit()
+    db.close()
+    result = merge_journal(tmp_path / "ours", tmp_path / "theirs")
+    assert result.damaged and result.runs == ()
+    assert state(tmp_path / "ours") == (run.id, "finished")
+    assert weft.load("last", home=tmp_path / "ours").report("csv") == run.report("csv")
+    alone = merge_journal(tmp_path / "new", tmp_path / "theirs")
+    assert alone.damaged and state(tmp_path / "new") == (run.id, "stopped"), "half a run is not a finished one"
+
+
+def edit(home: Path, *statements: str) -> None:
+    db = sqlite3.connect(home / "journal.sqlite")
+    for statement in statements:
+        db.execute(statement)
+    db.commit()
+    db.close()
+
+
+LIES = {
+    "more verdicts, and fewer turns": (
+        "INSERT INTO verdicts SELECT run, sample, turn, metric || '-more', variant, "
+        "json_set(verdict, '$.metric', metric || '-more', '$.value', 1.0) FROM verdicts",
+        "DELETE FROM replies WHERE turn > 0",
+    ),
+    "more verdicts": (
+        "UPDATE verdicts SET verdict = json_set(verdict, '$.value', 1.0)",
+        "INSERT INTO verdicts SELECT run, sample, turn, metric || '-more', variant, "
+        "json_set(verdict, '$.metric', metric || '-more') FROM verdicts",
+    ),
+    "another sample": (
+        "INSERT INTO replies SELECT run, 'more', turn, position, groups, want, seen, reply, about FROM replies "
+        "WHERE position = 0",
+        "INSERT INTO verdicts SELECT run, 'more', turn, metric, variant, json_set(verdict, '$.sample', 'more') "
+        "FROM verdicts WHERE sample = (SELECT sample FROM replies WHERE position = 0)",
+    ),
+    "verdicts about others": ("UPDATE verdicts SET verdict = json_set(verdict, '$.sample', 'x', '$.value', 1.0)",),
+    "no numbers": ("UPDATE OR IGNORE replies SET position = 'first'", "UPDATE OR IGNORE verdicts SET turn = 'one'"),
+    "a headline": ("UPDATE runs SET gist = '{\"value\": 99.0}'",),
+    "shards": ("UPDATE runs SET shards = '{\"1/1\": [1]}', state = 'part'",),
+    "times": ("UPDATE runs SET begun = 1e308, started = 1e308",),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_what_is_whole_here_stays_whatever_the_other_home_says(lie: str, tables: Path, tmp_path: Path):
+    for home in ("ours", "theirs"):
+        run = weft.evaluate("weave", data=tables, home=tmp_path / home, limit=2, **WAY)
+    before = run.report("csv")
+    edit(tmp_path / "theirs", *LIES[lie])
+    merge_journal(tmp_path / "ours", tmp_path / "theirs")
+    assert state(tmp_path / "ours") == (run.id, "finished")
+    assert weft.load("last", home=tmp_path / "ours").report("csv") == before
+    assert not check_journal(tmp_path / "ours" / "journal.sqlite", save=False).problems
+    merge_journal(tmp_path / "new", tmp_path / "theirs")
+    journal = Journal(tmp_path / "new" / "journal.sqlite", readonly=True)
+    for record in journal.runs():
+        assert not record.gist, "numbers are computed here"
+        assert record.state == "finished" or "fewer" in lie or "others" in lie or "no numbers" in lie
+        journal.turns(record.id), journal.verdicts(record.id)  # type: ignore[unused-expression]
+    journal.close()
+
+
+def test_what_was_not_scored_in_a_finished_run_is_filled_in_and_nothing_else(tables: Path, tmp_path: Path):
+    for home in ("whole", "ours", "theirs"):
+        run = weft.evaluate("weave", data=tables, home=tmp_path / home, limit=2, **WAY)
+    unscored = (
+        "UPDATE verdicts SET verdict = json_set(verdict, '$.value', NULL) WHERE turn = 0 AND metric = 'key_point'"
+    )
+    edit(tmp_path / "ours", unscored)
+    lacking = weft.load("last", home=tmp_path / "ours").report("csv")
+    edit(tmp_path / "theirs", "UPDATE verdicts SET verdict = json_set(verdict, '$.value', 0.25)")
+    merge_journal(tmp_path / "ours", tmp_path / "theirs")
+    assert weft.load("last", home=tmp_path / "ours").report("csv") == lacking != run.report("csv")
+    merge_journal(tmp_path / "ours", tmp_path / "whole")
+    assert weft.load("last", home=tmp_path / "ours").report("csv") == run.report("csv")
+
+
+def test_a_sample_of_which_both_have_something_else_stays_ours(tables: Path, tmp_path: Path):
+    for home in ("ours", "theirs"):
+        run = weft.evaluate("weave", data=tables, home=tmp_path / home, limit=2, **WAY)
+    edit(tmp_path / "ours", "DELETE FROM verdicts WHERE turn = 0", "UPDATE runs SET state = 'stopped'")
+    edit(tmp_path / "theirs", "DELETE FROM replies WHERE turn = 1", "UPDATE runs SET state = 'stopped'")
+    before = Journal(tmp_path / "ours" / "journal.sqlite", readonly=True).count_done(run.id)
+    merge_journal(tmp_path / "ours", tmp_path / "theirs")
+    assert Journal(tmp_path / "ours" / "journal.sqlite", readonly=True).count_done(run.id) == before
+
+
+def test_a_removal_that_fails_is_told_in_one_line(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    weft.evaluate("weave", data=tables, home=tmp_path, limit=2, **WAY)
+    edit(tmp_path, "DELETE FROM runs")
+    unused = find_unused(tmp_path)
+    real = JournalConnection.execute
+    for statement, found in (("BEGIN", "cannot be written"), ("VACUUM", "it was removed, but")):
+
+        def full(self: Any, sql: str, *rest: Any, statement: str = statement) -> Any:
+            if sql.startswith(statement):
+                raise sqlite3.OperationalError("database or disk is full")
+            return real(self, sql, *rest)
+
+        monkeypatch.setattr(JournalConnection, "execute", full)
+        with pytest.raises(StoreError, match=f"{found}.*disk is full"):
+            remove_unused(tmp_path, unused)
+    monkeypatch.undo()
+    assert not find_unused(tmp_path)
+    weft.evaluate("weave", data=tables, home=tmp_path, limit=2, **WAY)
+    edit(tmp_path, "UPDATE replies SET reply = '{' WHERE turn = 0")
+    with pytest.raises(UserError, match="journal check"):
+        find_unused(tmp_path)
+
+
+def test_a_merge_that_is_killed_changes_nothing(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    weft.evaluate("weave", data=tables, home=tmp_path / "theirs", limit=2, **WAY)
+    monkeypatch.setattr("weft.store.merge._Merge.merge_annotations", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        merge_journal(tmp_path / "ours", tmp_path / "theirs")
+    db = sqlite3.connect(tmp_path / "ours" / "journal.sqlite")
+    assert [db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("calls", "runs", "replies")] == [
+        0
+    ] * 3
+    monkeypatch.undo()
+    merge_journal(tmp_path / "ours", tmp_path / "theirs")
+    assert state(tmp_path / "ours") == state(tmp_path / "theirs")
 
 
 def test_a_run_as_plain_files(tables: Path, tmp_path: Path):

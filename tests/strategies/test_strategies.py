@@ -116,6 +116,7 @@ def test_equal_candidates_need_no_pick_and_are_told(toy: Path, tmp_path: Path, s
     assert not any("Which candidate" in said(seen) for seen in provider.seen)
     assert "WARNING: in 2 turns all candidates were identical" in "\n".join(run.summary().lines)
     assert run.turns[0].reply.reason == "all 4 candidates are the same"
+    assert run.turns[0].reply.usage.tokens_in == 400, "each of the four calls is counted once"
 
 
 def test_each_candidate_has_a_seed_of_its_own_where_there_is_one(toy: Path, tmp_path: Path, serve: Serve):

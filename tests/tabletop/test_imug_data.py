@@ -16,8 +16,9 @@ from weft.benchmarks.imug.facts import read_choice_facts
 from weft_tabletop.make import make
 from weft_tabletop.make.domains import IMUG
 from weft_tabletop.make.imug_dialogues import make_chat
-from weft_tabletop.world.choices import SEVERAL, parse_choice
-from weft_tabletop.world.language import OPEN, parse
+from weft_tabletop.world.choices import MULTIPLE, parse_choice
+from weft_tabletop.world.language import parse
+from weft_tabletop.world.wordings import OPEN
 
 
 def evaluate(data: Path, home: Path, model: str, **options: Any) -> weft.Run:
@@ -109,9 +110,9 @@ def test_every_text_is_understood_and_no_open_picture_has_a_static_key(seed: int
             continue
         found = parse_choice(turn.text)
         assert found is not None and found.options == asking.choice.options
-        assert asking.dynamic or asking.picture not in chosen
-        assert len(asking.letters) == 1 or asking.choice.request.kind in SEVERAL
+        assert asking.dynamic or asking.image_number not in chosen
+        assert len(asking.letters) == 1 or asking.choice.request.kind in MULTIPLE
         if asking.dynamic and key != ("Botany", "natural_growth"):
-            assert asking.choice.request.kind not in SEVERAL, (
+            assert asking.choice.request.kind not in MULTIPLE, (
                 "the protocol asks dynamic questions with one right answer everywhere else"
             )

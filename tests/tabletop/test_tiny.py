@@ -20,10 +20,10 @@ from weft_tabletop.make.dialogues import make_dialogue
 from weft_tabletop.make.domains import WEAVE
 from weft_tabletop.make.requests import random_scene
 from weft_tabletop.tiny import prompt, vocab, weights
-from weft_tabletop.tiny.corpus import BLANK, documents
+from weft_tabletop.tiny.corpus import BLANK, generate_documents
 from weft_tabletop.tiny.endpoint import SHIPPED, load
-from weft_tabletop.world.language import QUESTIONS
 from weft_tabletop.world.scenes import draw, read
+from weft_tabletop.world.wordings import QUESTIONS
 
 
 def flip(path: Path) -> None:
@@ -53,7 +53,7 @@ def test_words_it_does_not_know_are_noted_and_do_not_crash_it(blobs: Blobs):
 
 def test_another_size_of_picture_is_one_clear_line(blobs: Blobs):
     image = blobs.put_pil(Pil.new("RGB", (100, 80)))
-    with pytest.raises(CallError, match="takes pictures of 64 x 64; this one is 100 x 80"):
+    with pytest.raises(CallError, match="takes images of 64 x 64; this one is 100 x 80"):
         ask(resolve_endpoint("tabletop/tiny", blobs), image, Text("Mirror image left to right."))
 
 
@@ -107,7 +107,7 @@ def test_shipped_weights_are_small():
 def test_pictures_survive_the_way_through_the_codes():
     tiny, chance = load(SHIPPED, "talker"), random.Random(4)
     scenes = [random_scene(chance, 0, 12) for _ in range(40)]
-    right = sum(read(tiny.picture(tiny.codes(draw(scene)))).scene == scene for scene in scenes)
+    right = sum(read(tiny.decode_image(tiny.encode_image(draw(scene)))).scene == scene for scene in scenes)
     assert right >= 38
 
 
@@ -139,35 +139,39 @@ def test_every_word_of_the_grammar_is_in_the_vocabulary():
 
 def test_training_documents_are_what_the_model_meets_in_a_run():
     """The prompt of a reply is the beginning of a training document: what is learnt is what is asked."""
-    source = documents(3)
+    source = generate_documents(3)
     for _ in range(200):
         document = next(source)
-        assert len(document.tokens) == len(document.learn) and document.tokens.count(BLANK) == vocab.PLACES * len(
+        assert len(document.tokens) == len(document.loss_mask) and document.tokens.count(BLANK) == vocab.PLACES * len(
             document.scenes
         )
-        assert any(document.learn) and document.tokens[0] == vocab.USER
-    assert prompt.prompt((Message("user", (Text("Describe image."),)),))[-1] == vocab.ASSISTANT
+        assert any(document.loss_mask) and document.tokens[0] == vocab.USER
+    assert prompt.build_prompt((Message("user", (Text("Describe image."),)),))[-1] == vocab.ASSISTANT
 
 
 def test_numpy_and_torch_compute_the_same():
     torch = pytest.importorskip("torch", reason="torch is an extra (train)")
     import numpy as np
 
-    from weft_tabletop.tiny.infer import _Cache, _flat
-    from weft_tabletop.tiny.net import Pictures, Talker
+    from weft_tabletop.tiny.infer import KeyValueCache, flatten_prompt
+    from weft_tabletop.tiny.net import ImageNetwork, Talker
 
     tiny = load(SHIPPED, "talker")
-    pictures, talker = Pictures().eval(), Talker().eval()
-    pictures.load_state_dict({name: torch.tensor(array) for name, array in tiny._p.items()}, strict=False)
-    talker.load_state_dict({name: torch.tensor(array) for name, array in tiny._t.items()}, strict=False)
-    picture = draw(random_scene(random.Random(9)))
-    codes = tiny.codes(picture)
+    image_network, talker = ImageNetwork().eval(), Talker().eval()
+    image_network.load_state_dict(
+        {name: torch.tensor(array) for name, array in tiny._image_weights.items()}, strict=False
+    )
+    talker.load_state_dict({name: torch.tensor(array) for name, array in tiny._talker_weights.items()}, strict=False)
+    image = draw(random_scene(random.Random(9)))
+    codes = tiny.encode_image(image)
     with torch.no_grad():
-        pixels = torch.tensor(np.asarray(picture)).permute(2, 0, 1)[None].float() / 127.5 - 1
-        assert pictures.codes(pixels)[0].tolist() == codes
-        tokens, places = _flat([vocab.USER, codes, *vocab.encode("Mirror image left to right."), vocab.ASSISTANT])
+        pixels = torch.tensor(np.asarray(image)).permute(2, 0, 1)[None].float() / 127.5 - 1
+        assert image_network.codes(pixels)[0].tolist() == codes
+        tokens, places = flatten_prompt(
+            [vocab.USER, codes, *vocab.encode("Mirror image left to right."), vocab.ASSISTANT]
+        )
         theirs = talker(torch.tensor([tokens]), torch.tensor([places]))[0, -1].numpy()
-    ours = tiny._forward(np.array(tokens), np.array(places), _Cache(tiny._layers))
+    ours = tiny._forward(np.array(tokens), np.array(places), KeyValueCache(tiny._layers))
     assert np.abs(ours - theirs).max() < 1e-3
 
 
@@ -175,7 +179,7 @@ def test_what_it_kept_of_earlier_prompts_changes_no_reply():
     from weft_tabletop.tiny.infer import Tiny
 
     used = Tiny(SHIPPED)
-    codes = used.codes(draw(random_scene(random.Random(3))))
+    codes = used.encode_image(draw(random_scene(random.Random(3))))
     first = [vocab.USER, codes, *vocab.encode("Mirror image left to right."), vocab.ASSISTANT]
     second = [*first, codes, vocab.END, vocab.USER, *vocab.encode("Turn image a quarter to the left."), vocab.ASSISTANT]
     replies = [used.reply(prompt) for prompt in (first, second, first, second)]

@@ -15,8 +15,8 @@ from weft.types import Text
 from weft_tabletop import planning
 from weft_tabletop.exact import weaver
 from weft_tabletop.make import make
-from weft_tabletop.make.weaver import steps
-from weft_tabletop.world import language
+from weft_tabletop.make.weaver import expected_steps
+from weft_tabletop.world import language, wordings
 from weft_tabletop.world.scenes import Scene, SceneReading, Thing, scene_from_text
 
 WOVEN = "weaver:planner=tabletop/oracle,visualizer=tabletop/{}"
@@ -55,7 +55,7 @@ def test_every_kind_is_there_with_its_reference(data: Path):
         goal, words = sample.turns[0].gold, sample.turns[0].prompt_text
         asked = language.parse(words)
         assert asked is not None and goal.is_met(sum(not isinstance(part, Text) for part in sample.turns[0].reference))
-        if asked.kind in language.DOCUMENTS and goal.required is not None:
+        if asked.kind in wordings.DOCUMENTS and goal.required is not None:
             assert goal.required == int(asked.args["number"]) and ("exactly" in words or "pictures" in words)
 
 
@@ -161,21 +161,21 @@ def test_questions_and_single_pictures():
     draw = {"kind": "draw", "args": {"background": "mint", "things": "red star at b2"}}
     found = scores(seen(ONE), turn=draw)
     assert found["prompt_adherence"] == 1.0 and found["intra_output"] is None and found["narrative_coordination"] == 1.0
-    assert len(steps("draw", draw["args"], None)) == 1
+    assert len(expected_steps("draw", draw["args"], None)) == 1
 
 
 def test_what_is_left_open_is_a_dash_and_no_hole(tmp_path: Path, data: Path):
     """A model that says it in other words: pictures are scored, words are not, and nothing is called unscored."""
     file = tmp_path / "own.py"
     file.write_text(
-        "from weft_tabletop.world.language import parse, DOCUMENTS\n"
-        "from weft_tabletop.world.operations import frames\n"
+        "from weft_tabletop.world.language import parse\n"
+        "from weft_tabletop.world.operations import build_frames\n"
         "from weft_tabletop.world.scenes import draw\n"
         "def model(messages, want):\n"
         "    asked = parse(messages[-1][1][0])\n"
         "    if asked.kind != 'build':\n"
         "        return 'no idea'\n"
-        "    return [part for _, scene in frames(asked.kind, asked.args) for part in ('Look at this:', draw(scene))]\n"
+        "    return [part for _, scene in build_frames(asked.kind, asked.args) for part in ('Look at this:', draw(scene))]\n"
     )
     found = run(data, tmp_path / "home", f"{file}:model", where={"category": "Education Tutorial"})
     cells = next(table for table in found.tables() if "eight" in table.title).rows[0].cells

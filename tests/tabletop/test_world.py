@@ -12,10 +12,12 @@ from PIL import ImageFilter
 
 from weft_tabletop.make.dialogues import DialogueMaker, make_dialogue
 from weft_tabletop.make.imug_points import visible_args
-from weft_tabletop.make.requests import MAKERS, random_scene
-from weft_tabletop.world.language import QUESTIONS, WORDINGS, describe_scene, parse, parse_scene
-from weft_tabletop.world.operations import EFFECTS, Operation, frames, shortest_paths, uncover
+from weft_tabletop.make.questions import MAKERS
+from weft_tabletop.make.requests import random_scene
+from weft_tabletop.world.language import describe_scene, parse, parse_scene
+from weft_tabletop.world.operations import EFFECTS, Operation, build_frames, shortest_paths, uncover
 from weft_tabletop.world.scenes import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from_text
+from weft_tabletop.world.wordings import QUESTIONS, WORDINGS
 
 scenes = st.builds(
     Scene,
@@ -100,9 +102,9 @@ def test_no_two_wordings_can_be_taken_for_each_other():
             "edit", [kind for kind in KINDS if kind not in QUESTIONS], QUESTIONS, 6, chance, inputs=2
         )
         for turn in dialogue.turns:
-            from weft_tabletop.world.language import _patterns
+            from weft_tabletop.world.language import _compile_patterns
 
-            assert {kind for kind, pattern in _patterns(False) if pattern.fullmatch(turn.text)} == {turn.kind}
+            assert {kind for kind, pattern in _compile_patterns(False) if pattern.fullmatch(turn.text)} == {turn.kind}
     assert all(len(wordings) >= 2 for wordings in WORDINGS.values())
 
 
@@ -174,13 +176,13 @@ def test_what_follows_from_a_table_by_a_rule():
 def test_documents_end_where_their_operation_leads():
     scene = scene_from_text("white: red star at a1")
     film = {"number": "3", "side": "right"}
-    shown = frames("film", film, scene)
+    shown = build_frames("film", film, scene)
     assert [words for words, _ in shown] == ["After 1 step:", "After 2 steps:", "After 3 steps:"]
     assert [str(one) for _, one in shown] == [f"white: red star at a{n}" for n in (2, 3, 4)] and shown[-1][
         1
     ] == Operation("film", film).apply(scene)
     build = {"background": "pink", "number": "2", "things": "red star at a1, orange ring at b2"}
-    shown = frames("build", build)
+    shown = build_frames("build", build)
     assert [words for words, _ in shown] == ["Step 1: add a red star at a1.", "Step 2: add an orange ring at b2."]
     assert shown[-1][1] == Operation("build", build).apply(scene)
 

@@ -7,6 +7,7 @@ from weft.arena.files import BattleVerdicts, read_verdicts
 from weft.arena.official import read_battle_facts
 from weft.arena.protocol import Arena, build_tables, judged_battles
 from weft.benchmarks.base import Benchmark
+from weft.benchmarks.official import explain_official_cells
 from weft.errors import UserError
 from weft.results.run import Run, load_run
 from weft.stats.battles import Battle
@@ -72,7 +73,7 @@ def build_score_tables(name: str, home: Path) -> list[Table]:
             f"{run.id} has no scores of single answers, and no file is called {name}: "
             "weft arena score RUN --judge JUDGE"
         )
-    return list(run.benchmark.tables([run.results()]))
+    return list(map(explain_official_cells, run.benchmark.tables([run.results()])))
 
 
 def _load_battle_run(name: str, home: Path) -> Run:

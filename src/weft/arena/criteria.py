@@ -56,11 +56,11 @@ class Criteria(Benchmark):
     ) -> tuple[Message, ...]:
         return (Message("user", turn.prompt),)
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        duel: Duel = answered.turn.gold
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        duel: Duel = judged_turn.turn.gold
         if not duel.first.answered:
-            return [answered.verdict(metric, 0.0, "there is no answer", by="failure") for metric in CRITERIA]
-        return build_questions(answered, duel.first.parts, answered.options.judge_images)
+            return [judged_turn.verdict(metric, 0.0, "there is no answer", by="failure") for metric in CRITERIA]
+        return build_questions(judged_turn, duel.first.parts, judged_turn.options.judge_images)
 
     def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         return groups.get("item", sample)

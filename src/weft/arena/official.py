@@ -7,11 +7,11 @@ from msgspec import Struct
 from weft.arena.released import SETTINGS, read_released_verdict, to_winner
 from weft.arena.rubric import BATTLE
 from weft.benchmarks.facts import read_facts
-from weft.benchmarks.official import UNSCORED, Official
+from weft.benchmarks.official import UNSCORED, LeftOut, MissingScore, Official
 from weft.stats.battles import LEAN, Winner
-from weft.types import MissingScore, OfficialReading, Question, Verdict
+from weft.types import OfficialReading, Question, Verdict
 
-BY_RULE = MissingScore("the released script has no battle where somebody has no answer")
+BY_RULE = LeftOut("the released script has no battle where somebody has no answer")
 NO_WINNER = MissingScore("what is stored names no winner")
 
 

@@ -19,9 +19,10 @@ from weft.arena import rubric
 from weft.arena.contestants import Duel
 from weft.arena.official import OFFICIAL, BattleFacts, read_battle_facts
 from weft.arena.rubric import BATTLE, ORDER_AB, ORDER_BA, SINGLE_ORDER
-from weft.arena.tables import build_agreement_table, build_published_tables, build_win_rate_tables
+from weft.arena.tables import BattleGaps, build_agreement_table, build_published_tables, build_win_rate_tables
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, RunResults, SampleGroups, WeightedMeans
 from weft.benchmarks.documents import MAX_IMAGES, MaxImages, build_sheets, count_images
+from weft.benchmarks.official import MissingScore
 from weft.benchmarks.opening.released import read_official_rubrics
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
@@ -29,7 +30,7 @@ from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
 from weft.stats.battles import FLIPPED_WINNER, LEAN, Battle, Winner, fit_ratings, winner_from_lean
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Message, MissingScore, Part, Question, Sample, Score, Table, Turn, Verdict
+from weft.types import Dataset, Dialogue, Message, Part, Question, Sample, Score, Table, Turn, Verdict
 
 BothOrders = Annotated[
     bool, Meta(description="Judge each battle in both orders; two verdicts that contradict each other are a tie.")
@@ -100,18 +101,18 @@ class Arena(Benchmark):
     ) -> tuple[Message, ...]:
         return (Message("user", turn.prompt),)
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
         orders = (SINGLE_ORDER,)
-        if answered.options.both_orders:
+        if judged_turn.options.both_orders:
             orders = (ORDER_AB, ORDER_BA)
-        verdict = _decide_without_judge(answered)
+        verdict = _decide_without_judge(judged_turn)
         if verdict is not None:
             return [replace(verdict, variant=order) for order in orders]
-        if answered.rubrics.official:
-            return [answered.check(BATTLE, lambda blobs: _build_released_questions(answered, orders, blobs))]
-        if count_images(rubric.build_sections(answered, SINGLE_ORDER)) > answered.options.judge_images:
-            return [answered.check(BATTLE, lambda blobs: _build_sheet_questions(answered, orders, blobs))]
-        return [rubric.build_question(answered, order) for order in orders]
+        if judged_turn.rubrics.official_prompts:
+            return [judged_turn.check(BATTLE, lambda blobs: _build_released_questions(judged_turn, orders, blobs))]
+        if count_images(rubric.build_sections(judged_turn, SINGLE_ORDER)) > judged_turn.options.judge_images:
+            return [judged_turn.check(BATTLE, lambda blobs: _build_sheet_questions(judged_turn, orders, blobs))]
+        return [rubric.build_question(judged_turn, order) for order in orders]
 
     def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
         """Read a reply to a released prompt, which is a word or two."""
@@ -124,10 +125,10 @@ class Arena(Benchmark):
             return {"winner": match[1].upper()}
         return {"winner": f"Tie({match[2].upper()})"}
 
-    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
-        judge_winner: Winner = found["winner"]
+    def to_scores(self, question: Question, parsed: dict[str, Any]) -> Sequence[Score]:
+        judge_winner: Winner = parsed["winner"]
         winner = judge_winner
-        reason = str(found.get("reasoning", ""))
+        reason = str(parsed.get("reasoning", ""))
         if question.variant == ORDER_BA:
             winner = FLIPPED_WINNER[judge_winner]
             reason = f"[A and B exchanged] {reason}"
@@ -165,9 +166,9 @@ def _share_of_first(winner: Winner) -> float:
     return (LEAN[winner] + 1) / 2
 
 
-def _decide_without_judge(answered: JudgedTurn) -> Verdict | None:
+def _decide_without_judge(judged_turn: JudgedTurn) -> Verdict | None:
     """Return the verdict on a battle in which a model has no answer; None if both have one."""
-    duel: Duel = answered.turn.gold
+    duel: Duel = judged_turn.turn.gold
     winner: Winner
     if duel.first.answered and duel.second.answered:
         return None
@@ -180,19 +181,19 @@ def _decide_without_judge(answered: JudgedTurn) -> Verdict | None:
     else:
         winner = "Tie"
         reason = "neither has an answer"
-    return answered.verdict(BATTLE, _share_of_first(winner), reason, detail=BattleFacts(winner, is_by_rule=True))
+    return judged_turn.verdict(BATTLE, _share_of_first(winner), reason, detail=BattleFacts(winner, is_by_rule=True))
 
 
-def _build_released_questions(answered: JudgedTurn, orders: Sequence[str], blobs: Blobs) -> list[Question]:
-    return [rubric.build_released_question(answered, order, blobs) for order in orders]
+def _build_released_questions(judged_turn: JudgedTurn, orders: Sequence[str], blobs: Blobs) -> list[Question]:
+    return [rubric.build_released_question(judged_turn, order, blobs) for order in orders]
 
 
-def _build_sheet_questions(answered: JudgedTurn, orders: Sequence[str], blobs: Blobs) -> list[Question]:
+def _build_sheet_questions(judged_turn: JudgedTurn, orders: Sequence[str], blobs: Blobs) -> list[Question]:
     questions: list[Question] = []
     for order in orders:
-        sections = rubric.build_sections(answered, order)
-        sheets = build_sheets(sections, answered.options.judge_images, blobs)
-        questions.append(rubric.build_question(answered, order, sheets))
+        sections = rubric.build_sections(judged_turn, order)
+        sheets = build_sheets(sections, judged_turn.options.judge_images, blobs)
+        questions.append(rubric.build_question(judged_turn, order, sheets))
     return questions
 
 
@@ -301,14 +302,39 @@ def official_battles(run: RunResults) -> list[Battle]:
     """
     battles: list[Battle] = []
     for verdict in run.verdicts:
-        for repeat in verdict.merged_from or (verdict,):
-            if repeat.variant.startswith(ORDER_BA):
-                continue
+        for repeat in _repeats_as_drawn(verdict):
             winner = OFFICIAL.winner(repeat)
             if not isinstance(winner, MissingScore):
                 battles.append(_build_battle(run, verdict, winner))
                 break
     return battles
+
+
+def _repeats_as_drawn(verdict: Verdict) -> list[Verdict]:
+    """Return the verdicts of the order in which a battle was drawn."""
+    return [repeat for repeat in verdict.merged_from or (verdict,) if not repeat.variant.startswith(ORDER_BA)]
+
+
+def find_gaps(run: RunResults) -> BattleGaps:
+    """Return the battles that are in no strict rate, in no official one, or in official ones alone."""
+    strict: dict[str, list[Verdict]] = {}
+    official: dict[str, list[Verdict]] = {}
+    unusable: dict[str, list[Verdict]] = {}
+    for verdict in run.verdicts:
+        repeats = _repeats_as_drawn(verdict)
+        read = [repeat for repeat in repeats if not isinstance(OFFICIAL.winner(repeat), MissingScore)]
+        gaps: list[dict[str, list[Verdict]]] = []
+        if verdict.value is None:
+            gaps.append(strict)
+        if not read and any(map(OFFICIAL.expects, repeats)):
+            gaps.append(official)
+        if any(map(OFFICIAL.reads_unusable, read[:1])):
+            gaps.append(unusable)
+        groups = run.groups[verdict.sample]
+        for by_model in gaps:
+            for model in (groups["first"], groups["second"]):
+                by_model.setdefault(model, []).append(verdict)
+    return BattleGaps(strict, official, unusable)
 
 
 def _build_battle(run: RunResults, verdict: Verdict, winner: Winner) -> Battle:
@@ -318,7 +344,9 @@ def _build_battle(run: RunResults, verdict: Verdict, winner: Winner) -> Battle:
 
 def build_tables(run: RunResults, title: str) -> list[Table]:
     """Return the win rates in both arithmetics, and what a reader must know of the judge."""
-    return build_win_rate_tables(judged_battles(run), title, official_battles(run), decided_battles(run))
+    return build_win_rate_tables(
+        judged_battles(run), title, official_battles(run), decided_battles(run), find_gaps(run)
+    )
 
 
 def _find_unscored_contestants(run: RunResults, rates: Table) -> list[str]:

@@ -35,47 +35,47 @@ def build_schema() -> dict[str, Any]:
     return object_schema(reasoning={"type": "string"}, winner={"type": "string", "enum": list(WINNERS)})
 
 
-def build_sections(answered: JudgedTurn, order: str) -> list[DocumentSection]:
-    a, b = order_contestants(answered.turn.gold, order)
+def build_sections(judged_turn: JudgedTurn, order: str) -> list[DocumentSection]:
+    a, b = order_contestants(judged_turn.turn.gold, order)
     return [
-        DocumentSection("INPUT:", "what was asked for", answered.turn.prompt),
+        DocumentSection("INPUT:", "what was asked for", judged_turn.turn.prompt),
         DocumentSection("OUTPUT_A:", "what the first model made", a.parts),
         DocumentSection("OUTPUT_B:", "what the second model made", b.parts),
     ]
 
 
-def build_question(answered: JudgedTurn, order: str, sheets: Sequence[Sheet] = ()) -> Question:
+def build_question(judged_turn: JudgedTurn, order: str, sheets: Sequence[Sheet] = ()) -> Question:
     """Return the question with our rubric. `sheets` stand for images, where there are too many to show one by one."""
     sheets_note = ""
     if sheets:
         sheets_note = SHEETS_NOTE
-    system = fill_slots(answered.rubrics.texts["battle"], {"sheets": [Text(sheets_note)]})
-    user = tuple(format_sections(build_sections(answered, order), sheets))
-    return _build_question(answered, order, (Message("system", system), Message("user", user)))
+    system = fill_slots(judged_turn.rubrics.texts["battle"], {"sheets": [Text(sheets_note)]})
+    user = tuple(format_sections(build_sections(judged_turn, order), sheets))
+    return _build_question(judged_turn, order, (Message("system", system), Message("user", user)))
 
 
-def build_released_question(answered: JudgedTurn, order: str, blobs: Blobs) -> Question:
+def build_released_question(judged_turn: JudgedTurn, order: str, blobs: Blobs) -> Question:
     """Return the question as the released script asks it."""
-    a, b = order_contestants(answered.turn.gold, order)
+    a, b = order_contestants(judged_turn.turn.gold, order)
     sections = [
-        ("<INPUT>: ", "<INPUT>: ", answered.turn.prompt),
+        ("<INPUT>: ", "<INPUT>: ", judged_turn.turn.prompt),
         ("<OUTPUT_A>: ", "\n<OUTPUT_A>:", a.parts),
         ("\n<OUTPUT_B>: ", "\n<OUTPUT_B>:", b.parts),
     ]
-    messages = released.build_judge_messages(sections, answered.rubrics, blobs)
+    messages = released.build_judge_messages(sections, judged_turn.rubrics, blobs)
     accepted_schema = {**build_schema(), "required": ["winner"]}
-    return _build_question(answered, order, messages, accepted_schema=accepted_schema, text_only=True, jpeg=True)
+    return _build_question(judged_turn, order, messages, accepted_schema=accepted_schema, text_only=True, jpeg=True)
 
 
-def _build_question(answered: JudgedTurn, order: str, messages: tuple[Message, ...], **fields: Any) -> Question:
-    a, b = order_contestants(answered.turn.gold, order)
+def _build_question(judged_turn: JudgedTurn, order: str, messages: tuple[Message, ...], **fields: Any) -> Question:
+    a, b = order_contestants(judged_turn.turn.gold, order)
     return Question(
         (BATTLE,),
         messages,
         build_schema(),
-        answered.turn_ref,
-        material={"input": answered.turn.prompt, "first": a.parts, "second": b.parts},
-        gold=answered.turn.gold,
+        judged_turn.turn_ref,
+        material={"input": judged_turn.turn.prompt, "first": a.parts, "second": b.parts},
+        gold=judged_turn.turn.gold,
         variant=order,
         **fields,
     )

@@ -22,7 +22,7 @@ from weft.workspace import Workspace, read_only_journal
 class BattleReplies:
     """Replies with the contestants' stored answers. No model is called."""
 
-    free = False
+    reads_unasked_turns = False
 
     async def reply_to(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
         duel: Duel = turn.gold

@@ -5,10 +5,18 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from weft.benchmarks.base import RunResults
 from weft.benchmarks.opening.rubric import CRITERIA
-from weft.benchmarks.opening.tables import build_official_cells, build_strict_cells, find_incomplete_samples
-from weft.benchmarks.rows import CountedVerdict, build_published_rows, read_published
+from weft.benchmarks.opening.tables import (
+    build_official_cells,
+    build_strict_cells,
+    find_expected_samples,
+    find_incomplete_samples,
+)
+from weft.benchmarks.rows import CountedVerdict, build_published_rows, cells_agree, read_published
 from weft.stats.battles import (
     WIN_RATES,
     Battle,
@@ -39,6 +47,7 @@ PUBLISHED_KEYS = {
     "with tie 0": "with_tie_0",
     "with tie .5": "with_tie_0.5",
 }
+VerdictsByModel = Mapping[str, Sequence[Verdict]]
 AGREEMENT_COLUMNS = ("FDT", "with tie", "without tie")
 AGREEMENT_NOTE = (
     "Percent of the battles that both decided, whichever order they were in. without tie: of those that neither calls "
@@ -46,17 +55,29 @@ AGREEMENT_NOTE = (
 )
 
 
+class BattleGaps(Struct, frozen=True):
+    """The verdicts of battles that could not be scored through no fault of a model, by each of their two models."""
+
+    strict: VerdictsByModel = {}  # in no strict rate
+    official: VerdictsByModel = {}  # in no official rate
+    unusable: VerdictsByModel = {}  # in official rates alone: the released script makes a winner of an unusable reply
+
+
+NO_GAPS = BattleGaps()
+
+
 def build_win_rate_tables(
     battles: Sequence[Battle],
     title: str,
     released: Sequence[Battle] | None = None,
     settled: Sequence[Battle] | None = None,
+    gaps: BattleGaps = NO_GAPS,
 ) -> list[Table]:
     """Return two tables: win rates of the models, strongest first, and what a reader must know of the judge.
 
     `battles` are the judge's verdicts. `released` are the battles as the released scripts would store them, for
     official rows where those differ. `settled` are the battles with both orders merged, where they are known already
-    and some were decided without a judge.
+    and some were decided without a judge. `gaps` are the battles that are in no rate.
     """
     merged, order_agreement = merge_orders(battles)
     judge_cells = {"first place wins": first_position_rate(battles), "both orders agree": order_agreement}
@@ -75,24 +96,25 @@ def build_win_rate_tables(
     if len(groups) > 1:
         note += f" The models are {len(groups)} groups that never met: ratings compare within a group only."
         rows_are = "mixed"
-    rows = _build_win_rate_rows(merged, released)
+    rows = _build_win_rate_rows(merged, released, gaps)
     return [
         Table(title, (*WIN_RATES, "rating", "battles"), tuple(rows), note, 2, rows_are),
         Table(f"{title}: the judge", tuple(judge_cells), (Row("verdicts", judge_cells),), JUDGE_NOTE, 2, "mixed"),
     ]
 
 
-def _build_win_rate_rows(battles: Sequence[Battle], released: Sequence[Battle] | None) -> list[Row]:
+def _build_win_rate_rows(battles: Sequence[Battle], released: Sequence[Battle] | None, gaps: BattleGaps) -> list[Row]:
     rows: list[Row] = []
     for name, rating in fit_ratings(battles).items():
         rates = compute_win_rates(battles, name)
         strict = {rate: rates[rate] for rate in WIN_RATES}
         strict["rating"] = rating
         strict["battles"] = _build_count_cell(rating.scored, rating.verdicts)
+        strict = _with_unscored(strict, gaps.strict.get(name, ()))
         official = strict
         if released is not None:
-            official = _build_official_rates(released, name)
-        if all(official[column].value == strict[column].value for column in (*WIN_RATES, "battles")):
+            official = _build_official_rates(released, name, gaps)
+        if cells_agree({**strict, "rating": rating}, {**official, "rating": rating}):
             rows.append(Row(name, strict))
         else:
             rows.append(Row(name, strict, arithmetic="strict"))
@@ -100,18 +122,34 @@ def _build_win_rate_rows(battles: Sequence[Battle], released: Sequence[Battle] |
     return rows
 
 
-def _build_official_rates(battles: Sequence[Battle], model: str) -> dict[str, Cell]:
+def _with_unscored(cells: Mapping[str, Cell], unscored: Sequence[Verdict]) -> dict[str, Cell]:
+    """Return the cells of a model, in which its unscored battles are expected."""
+    if not unscored:
+        return dict(cells)
+    expecting: dict[str, Cell] = {}
+    for column, cell in cells.items():
+        expected = cell.expected + len(unscored)
+        expecting[column] = replace(cell, expected=expected, verdicts=[*cell.verdicts, *unscored])
+    return expecting
+
+
+def _build_official_rates(battles: Sequence[Battle], model: str, gaps: BattleGaps) -> dict[str, Cell]:
     rates = compute_win_rates(battles, model, bare=0.0)
     own_battles = [battle for battle in battles if model in (battle.first, battle.second)]
     count = _build_count_cell(len(own_battles), collect_verdicts(own_battles))
-    return {**rates, "rating": Cell(None), "battles": count}
+    cells = _with_unscored({**rates, "battles": count}, gaps.official.get(model, ()))
+    unusable = len(gaps.unusable.get(model, ()))
+    for column in WIN_RATES:
+        if cells[column].value is not None:
+            cells[column] = replace(cells[column], unusable=unusable)
+    return {**cells, "rating": Cell(None)}
 
 
 def _build_tie_cell(battles: Sequence[Battle]) -> Cell:
     if not battles:
         return Cell(None)
     ties = sum(battle.winner not in ("A", "B") for battle in battles)
-    percent = round(100 * ties / len(battles), 2)
+    percent = 100 * ties / len(battles)
     return Cell(percent, len(battles), len(battles), verdicts=collect_verdicts(battles))
 
 
@@ -160,7 +198,9 @@ def _build_answer_score_rows(run: RunResults, model: str) -> list[Row]:
         return [Row(model, strict, run=run.run, judge=run.judge)]
     official = build_official_cells(counted)
     complete = [entry.verdict for entry in counted if entry.sample not in incomplete]
-    official["items"] = _build_count_cell(len(items - incomplete), complete)
+    scored = len(items - incomplete)
+    expected = len(find_expected_samples(counted))
+    official["items"] = replace(_build_count_cell(scored, complete), expected=expected)
     return [
         Row(model, strict, arithmetic="strict", run=run.run, judge=run.judge),
         Row(model, official, arithmetic="official", run=run.run, judge=run.judge),
@@ -232,22 +272,15 @@ def _build_summary_row(model: str, entries: Sequence[Mapping[str, float]], crite
 def _build_harmonic_cells(seen: Mapping[str, Cell], unseen: Mapping[str, Cell]) -> dict[str, Cell]:
     cells: dict[str, Cell] = {}
     for name in AGREEMENT_COLUMNS:
-        a = _exact_percent(seen[name])
-        b = _exact_percent(unseen[name])
+        a = seen[name].value
+        b = unseen[name].value
         if a is None or b is None:
             cells[name] = Cell(None)
         elif a + b == 0:
             cells[name] = Cell(0.0)
         else:
-            cells[name] = Cell(round(2 * a * b / (a + b), 2))
+            cells[name] = Cell(2 * a * b / (a + b))
     return cells
-
-
-def _exact_percent(cell: Cell) -> float | None:
-    """Undo the rounding of a percentage: the count behind it is a whole number."""
-    if cell.value is None:
-        return None
-    return 100 * round(cell.value * cell.scored / 100) / cell.scored
 
 
 def _build_count_cell(number: int, verdicts: Sequence[Verdict] = ()) -> Cell:

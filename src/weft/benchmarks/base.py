@@ -8,13 +8,12 @@ A benchmark makes no network call and opens no file outside `load`; everything e
 
         def load(self, data, blobs): ...                                 # files -> Dataset, with every problem
         def build_messages(self, sample, turn, dialogue, options): ...   # what the model is shown
-        def questions(self, answered): ...                               # questions to the judge, verdicts by rule
+        def questions(self, judged_turn): ...                            # questions to the judge, verdicts by rule
         def tables(self, runs): ...                                      # verdicts, aggregated as the paper does it
 
 The other methods have defaults. Three objects are optional: `presentation` (how results are named and shown),
 `preparation` (what is done before a run) and `follow_up` (asking again in a turn). docs/how-to/own-benchmark.md has a
-whole
-benchmark on a page. Users name a benchmark by an entry point of the group `weft.benchmarks`, or as file.py:Name.
+whole benchmark on a page. Users name a benchmark by an entry point of the group `weft.benchmarks`, or as file.py:Name.
 """
 
 import inspect
@@ -26,13 +25,14 @@ from typing import Any, ClassVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.benchmarks.declaration import find_declaration_faults
 from weft.benchmarks.follow_up import FollowUp
 from weft.benchmarks.official import OFFICIAL_VARIANT, Official
 from weft.benchmarks.options import NoOptions, parse_options
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
-from weft.errors import UserError
+from weft.errors import UserError, wrap_error
 from weft.plugins import find_entry_points, load_object, load_target
 from weft.store.blobs import Blobs
 from weft.types import (
@@ -162,7 +162,7 @@ class Benchmark:
         """Build the messages that the model is sent for a turn. `dialogue` maps earlier turns' numbers to replies."""
         raise TypeError(f"{type(self).__name__} has no build_messages")
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
         """Yield what decides the metrics of a reply with the expected output; `on_no_answer` is for other replies."""
         raise TypeError(f"{type(self).__name__} has no questions")
 
@@ -193,13 +193,13 @@ class Benchmark:
         """Return the metrics of a turn. Each of them gets a verdict, whatever the reply is."""
         return tuple(metric for metric in self.metrics if metric not in self.derived_metrics)
 
-    def on_no_answer(self, answered: JudgedTurn) -> Iterable[Assessment]:
+    def on_no_answer(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
         """Yield verdicts about a refusal, or a reply without the expected output. The model's fault: zero."""
-        return score_zero(answered, self.metrics_for(answered.turn))
+        return score_zero(judged_turn, self.metrics_for(judged_turn.turn))
 
-    def on_failed(self, answered: JudgedTurn) -> Iterable[Assessment]:
+    def on_failed(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
         """Yield verdicts about a reply that is missing through no fault of the model: unscored."""
-        return leave_unscored(answered, self.metrics_for(answered.turn))
+        return leave_unscored(judged_turn, self.metrics_for(judged_turn.turn))
 
     def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
         """Parse a judge's reply that is not JSON into the keys of the question's schema. None: parse it as JSON.
@@ -208,13 +208,13 @@ class Benchmark:
         """
         return None
 
-    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
-        """Turn a judge's reply `found`, which fits the question's schema, into a score for each metric.
+    def to_scores(self, question: Question, parsed: dict[str, Any]) -> Sequence[Score]:
+        """Turn a judge's reply `parsed`, which fits the question's schema, into a score for each metric.
 
         By default `read_scores`: `{score, reasoning}`, or `{metric: {score, reasoning}}`, as the schema asks. It may
         raise `UnusableReply` for what a schema cannot express.
         """
-        return read_scores(question, found)
+        return read_scores(question, parsed)
 
     # Aggregating
 
@@ -244,18 +244,18 @@ class Benchmark:
         return [(1.0, verdicts)]
 
 
-def score_zero(answered: JudgedTurn, metrics: Iterable[str], detail: Any = None) -> list[Verdict]:
+def score_zero(judged_turn: JudgedTurn, metrics: Iterable[str], detail: Any = None) -> list[Verdict]:
     """Build verdicts of zero for a reply that does not answer."""
-    reply = answered.reply
+    reply = judged_turn.reply
     reason: str = reply.outcome
     if reply.reason:
         reason = f"{reply.outcome}: {reply.reason}"
-    return [answered.verdict(metric, 0.0, reason, by="failure", detail=detail) for metric in metrics]
+    return [judged_turn.verdict(metric, 0.0, reason, by="failure", detail=detail) for metric in metrics]
 
 
-def leave_unscored(answered: JudgedTurn, metrics: Iterable[str], detail: Any = None) -> list[Verdict]:
+def leave_unscored(judged_turn: JudgedTurn, metrics: Iterable[str], detail: Any = None) -> list[Verdict]:
     """Build unscored verdicts for a reply that failed through no fault of the model."""
-    return [answered.verdict(metric, None, answered.reply.reason, detail=detail) for metric in metrics]
+    return [judged_turn.verdict(metric, None, judged_turn.reply.reason, detail=detail) for metric in metrics]
 
 
 def read_scores(question: Question, reply: Mapping[str, Any]) -> list[Score]:
@@ -393,13 +393,19 @@ def load_benchmark(benchmark: Any) -> Benchmark:
     if isinstance(benchmark, str):
         benchmark = _import_benchmark(benchmark)
     if isinstance(benchmark, type):
-        benchmark = benchmark()
+        try:
+            benchmark = cast(Any, benchmark)()
+        except Exception as error:
+            raise wrap_error(f"{locate_code(benchmark)} cannot be made", error) from error
     if not isinstance(benchmark, Benchmark):
         raise UserError(f"{benchmark!r} is not a benchmark: derive its class from weft.benchmarks.Benchmark")
     kind = type(benchmark)
-    missing = [name for name in REQUIRED_MEMBERS if not _has_own(kind, name)]
+    # the base class only declares them: what is the same there, or nowhere, is missing
+    missing = [name for name in REQUIRED_MEMBERS if getattr(kind, name, None) is getattr(Benchmark, name, None)]
     if missing:
         raise UserError(f"{kind.__name__} is not a benchmark yet: it lacks {', '.join(missing)}")
+    for fault in find_declaration_faults(benchmark):
+        raise UserError(f"{kind.__name__} cannot be used: {fault}")
     return benchmark
 
 
@@ -411,11 +417,6 @@ def _import_benchmark(name: str) -> Any:
         raise UserError(f"unknown benchmark {name!r}; known: {known}; or file.py:NAME for your own")
     target = BUILT_IN.get(name) or INTERNAL.get(name) or list_benchmarks()[name]
     return load_target(target)
-
-
-def _has_own(kind: type[Benchmark], name: str) -> bool:
-    """Whether a benchmark's class defines a member that the base class only declares."""
-    return hasattr(kind, name) and getattr(kind, name) is not getattr(Benchmark, name, None)
 
 
 def locate_code(benchmark: Any) -> str:

@@ -75,7 +75,7 @@ def format_sections(sections: Sequence[DocumentSection], sheets: Sequence[Sheet]
                 number += 1
             elif isinstance(part, Text):
                 content.append(Text(escape_tags(part.text)))
-        fenced = fence(content or [Text("(nothing)")], section.description)
+        fenced = fence(content, section.description)
         parts += [Text(f"{section.title}\n"), *fenced]
     return list(join_texts(parts))
 

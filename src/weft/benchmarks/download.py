@@ -8,12 +8,14 @@ import importlib
 import shutil
 import stat
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from weft.errors import UserError
 from weft.secrets import scrub
+from weft.untrusted import open_file
 
 HUB_URL = "https://huggingface.co/datasets"
 HUB_DATASETS = {  # name -> its repository and the folders to download, as the authors' pages give them
@@ -25,6 +27,8 @@ HUB_DATASETS = {  # name -> its repository and the folders to download, as the a
 PARQUET_DATASETS = ("rover", "rover-ig", "rover-tg")  # without a .parquet file their download is incomplete
 MAX_UNPACKED_BYTES = 50_000_000_000
 MAX_UNPACKED_RATIO = 200  # an archive may expand to so many times its size
+# what zipfile raises for an archive that is damaged, encrypted or compressed by a method that it does not know
+BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OSError)
 MIN_ARCHIVE_SIZE = 1_000_000  # smaller archives may expand as far as one of this size
 
 
@@ -50,21 +54,24 @@ def unpack_archive(archive: Path) -> None:
     Raises UserError for an entry that is no regular file inside the folder, or if the archive expands too far.
     """
     limit = min(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * max(archive.stat().st_size, MIN_ARCHIVE_SIZE))
-    with zipfile.ZipFile(archive) as opened:
-        entries = opened.infolist()
-        size = sum(entry.file_size for entry in entries)
-        if size > limit:
-            raise UserError(
-                f"{archive} would expand to {size:,} bytes, more than the limit of {limit:,}; "
-                "unpack it by hand, if you trust it"
-            )
-        for entry in entries:
-            _unpack_entry(opened, entry, archive)
+    try:
+        with zipfile.ZipFile(open_file(archive, MAX_UNPACKED_BYTES, UserError)) as opened:
+            entries = opened.infolist()
+            size = sum(entry.file_size for entry in entries)
+            if size > limit:
+                raise UserError(
+                    f"{archive} would expand to {size:,} bytes, more than the limit of {limit:,}; "
+                    "unpack it by hand, if you trust it"
+                )
+            for entry in entries:
+                _unpack_entry(opened, entry, archive)
+    except BROKEN_ARCHIVE as error:
+        raise UserError(f"{archive} cannot be unpacked: {error}; download it again, or unpack it by hand") from None
 
 
 def _unpack_entry(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, archive: Path) -> None:
     path = PurePosixPath(entry.filename)
-    leads_out = path.is_absolute() or ".." in path.parts or "\\" in entry.filename
+    leads_out = not path.parts or path.is_absolute() or ".." in path.parts or "\\" in entry.filename
     if leads_out or stat.S_ISLNK(entry.external_attr >> 16):
         raise UserError(f"{archive}: {entry.filename!r} would not be a plain file inside its folder")
     target = archive.parent / path
@@ -72,9 +79,13 @@ def _unpack_entry(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, archive: Path
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".part-{target.name}")
-    with opened.open(entry) as source, partial.open("wb") as destination:
-        shutil.copyfileobj(source, destination)
-    partial.rename(target)
+    try:
+        with opened.open(entry) as source, partial.open("wb") as destination:
+            shutil.copyfileobj(source, destination)
+        partial.rename(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def download_folders(

@@ -14,7 +14,6 @@ from weft.benchmarks.outputs import OutputFolder
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.models.endpoint import NO_RETRY, CallError
-from weft.store.blobs import Blobs
 from weft.types import Modality, Part, Text
 from weft.untrusted import dict_or_empty, read_json_file
 
@@ -26,13 +25,8 @@ class InterleavedOutputs(OutputFolder):
     """A folder of documents, one <id>.json per prompt, as a model."""
 
     subfolders = ("",)
-
-    def __init__(self, root: Path, blobs: Blobs) -> None:
-        super().__init__(root, blobs)
-        if not any(self._root.glob("*.json")) and not any(self._root.glob("*.jsonl")):
-            raise UserError(
-                f"{root} has no document: expected <id>.json with an `output` of texts and images, one for each prompt"
-            )
+    file_names = "<id>.json with an `output` of texts and images, one for each prompt"
+    patterns = ("*.json", "*.jsonl")
 
     def find(self, name: str) -> Path | None:
         return super().find(name) or super().find(f"{name}l")  # some of the released outputs are called .jsonl

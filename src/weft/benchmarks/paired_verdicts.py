@@ -27,7 +27,7 @@ class PairedVerdicts(Struct, frozen=True):
     name: str  # the run's title
     pairs: Sequence[tuple[Verdict, float]]  # the judge's verdict, the other score as a share of full marks
     groups: SampleGroups
-    clusters: Mapping[str, str]  # sample id -> what is resampled together
+    clusters: Mapping[str, str]  # sample id -> its cluster: what is not independent
     judge: str
     other: str = "people"  # who gave the other scores
     dataset: str = ""
@@ -64,16 +64,16 @@ def build_measure_cell(
 ) -> Cell:
     """Build the cell of an estimate over `n` items, scaled so that 1 becomes `full`. An undefined one is a dash.
 
-    `verdicts` are the judge's that were compared. An interval without width is left out: resampling changed nothing.
+    `verdicts` are the judge's that were compared. A resampled interval without width is left out: nothing changed.
     """
     if estimate.value is None:
         return Cell(None)
     low: float | None = None
     high: float | None = None
     if (estimate.high or 0.0) - (estimate.low or 0.0) > ROUNDING_WIDTH:
-        low = _round(estimate.low, full, digits)
-        high = _round(estimate.high, full, digits)
-    return Cell(_round(estimate.value, full, digits), n, n, low, high, digits=digits, verdicts=verdicts)
+        low = full * (estimate.low or 0.0)
+        high = full * (estimate.high or 0.0)
+    return Cell(full * estimate.value, n, n, low, high, digits=digits, verdicts=verdicts)
 
 
 def build_correlation_cell(estimate: NullableEstimate, n: int, verdicts: Sequence[Verdict] = ()) -> Cell:
@@ -86,13 +86,3 @@ def build_correlation_cell(estimate: NullableEstimate, n: int, verdicts: Sequenc
 def build_count_cell(number: int, verdicts: Sequence[Verdict] = ()) -> Cell:
     """Build the cell of a count, which has no decimals and no interval."""
     return Cell(float(number), number, number, count=True, verdicts=verdicts)
-
-
-def _round(value: float | None, full: float, digits: int) -> float | None:
-    """Scale and round to two decimals more than are shown. What is shown as zero is zero, never -0.0."""
-    if value is None:
-        return None
-    scaled = full * value
-    if not round(scaled, digits):
-        return 0.0
-    return round(scaled, digits + 2)

@@ -136,7 +136,7 @@ class Records:
         if not is_inside:
             self.fail(name, field, f"{path!r} leads out of the dataset")
         try:
-            image = self._blobs.put(read_file(full_path, MAX_BYTES, ImageError), durable=False)
+            image = self._blobs.put(read_file(full_path, MAX_BYTES, ImageError), durable=False, unchanged=True)
         except ImageError as error:
             self.fail(name, field, f"{path} {error}")
         except FileNotFoundError:
@@ -153,7 +153,7 @@ class Records:
         if len(data) > MAX_BYTES:
             self.fail(name, field, f"has {len(data):,} bytes, more than the limit of {MAX_BYTES:,}")
         try:
-            return self._blobs.put(data, durable=False)
+            return self._blobs.put(data, durable=False, unchanged=True)
         except ImageError as error:
             self.fail(name, field, str(error))
 

@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from weft.benchmarks.base import RunResults
-from weft.stats.intervals import bootstrap_interval
+from weft.rounding import round_number
+from weft.stats.intervals import mean_interval, mix_means
 from weft.types import Cell, Row, Table, Verdict
 
 
@@ -24,26 +25,43 @@ class CountedVerdict(Struct, frozen=True):
     verdict: Verdict
     value: float | None
     metric: str
-    sample: str  # what is resampled together
+    sample: str  # what is not independent: one cluster of intervals
 
 
 AnyVerdict = Verdict | CountedVerdict
 VerdictT = TypeVar("VerdictT", bound=Verdict | CountedVerdict)
 WeightedTerms = Sequence[tuple[float, Sequence[AnyVerdict]]]  # (weight, verdicts whose mean is weighted)
+PUBLISHED_ABOUT = {  # keys of published rows, and what weft.toml calls them
+    "params": "size",
+    "open_source": "open",
+    "group": "group",
+    "type": "type",
+    "in_context": "in_context",
+    "modality": "modality",
+    "image_format": "format",
+}
+NOISE = 1e-9  # two ways to compute one number differ by less
 RunCells = Callable[[RunResults, bool], Mapping[str, Cell]]  # (run, official arithmetic or not) -> cells by column
 RunBreakdown = Callable[[RunResults, bool], Mapping[str, Mapping[str, Cell]]]  # the same, by row
 
 
-def build_rows(runs: Iterable[RunResults], cells: RunCells, of: str = "", paper: Sequence[Row] = ()) -> tuple[Row, ...]:
-    """Build a row for each run, or two if strict and official differ, followed by the rows of a paper.
+def build_rows(
+    runs: Iterable[RunResults],
+    cells: RunCells,
+    of: str = "",
+    paper: Sequence[Row] = (),
+    released_digits: int | None = None,
+) -> tuple[Row, ...]:
+    """Build a row for each run, or two if strict and official differ in a number or in what it rests on.
 
-    `of` names the part of each run that its row shows.
+    The rows of a paper follow. `of` names the part of each run that its row shows. `released_digits`: the decimals to
+    which the released scripts round official cells. Omit the official row if it only rounds strict.
     """
     rows: list[Row] = []
     for run in runs:
         strict = cells(run, False)
         official = cells(run, True)
-        if _values(strict) == _values(official):
+        if cells_agree(strict, official, released_digits):
             rows.append(Row(run.name, strict, subset=of, run=run.run, judge=run.judge))
         else:
             rows.append(Row(run.name, strict, arithmetic="strict", subset=of, run=run.run, judge=run.judge))
@@ -52,13 +70,20 @@ def build_rows(runs: Iterable[RunResults], cells: RunCells, of: str = "", paper:
 
 
 def build_breakdown(
-    run: RunResults, title: str, columns: tuple[str, ...], breakdown: RunBreakdown, digits: int = 3
+    run: RunResults,
+    title: str,
+    columns: tuple[str, ...],
+    breakdown: RunBreakdown,
+    digits: int = 3,
+    released_digits: int | None = None,
 ) -> Iterator[Table]:
-    """Build a table of a run's parts, or one for each arithmetic if strict and official differ."""
+    """Build a table of a run's parts, or one for each arithmetic if strict and official differ, as in `build_rows`."""
     strict = breakdown(run, False)
     official = breakdown(run, True)
     tables = {", strict": strict, ", official": official}
-    if _nested_values(strict) == _nested_values(official):
+    if strict.keys() == official.keys() and all(
+        cells_agree(cells, official[name], released_digits) for name, cells in strict.items()
+    ):
         tables = {"": strict}
     for suffix, parts in tables.items():
         if parts:
@@ -66,12 +91,62 @@ def build_breakdown(
             yield Table(f"{run.name}: {title}{suffix}", columns, rows, digits=digits, kind="breakdown")
 
 
-def _values(cells: Mapping[str, Cell]) -> dict[str, float | None]:
-    return {column: cell.value for column, cell in cells.items()}
+def build_breakdowns(
+    runs: Sequence[RunResults],
+    data: str,
+    title: str,
+    columns: tuple[str, ...],
+    breakdown: RunBreakdown,
+    digits: int = 3,
+    released_digits: int | None = None,
+    shown: Sequence[str] = ("Avg",),
+) -> Iterator[Table]:
+    """Build the table of one run's parts; of several runs one table for each of the columns that are `shown`, with a
+    row for each run and a column for each part. `data`: what the tables are of, as their titles begin."""
+    if len(runs) == 1:
+        yield from build_breakdown(runs[0], title, columns, breakdown, digits, released_digits)
+        return
+    parts: dict[tuple[str, bool], Mapping[str, Mapping[str, Cell]]] = {}
+    names: dict[str, None] = {}
+    for run in runs:
+        for official in (False, True):
+            parts[run.run or run.name, official] = breakdown(run, official)
+            names.update(dict.fromkeys(parts[run.run or run.name, official]))
+    for column in shown:
+
+        def build_cells(run: RunResults, official: bool, column: str = column) -> dict[str, Cell]:
+            of_run = parts[run.run or run.name, official]
+            return {name: of_run.get(name, {}).get(column, Cell(None)) for name in names}
+
+        rows = build_rows(runs, build_cells, released_digits=released_digits)
+        if any(cell.expected for row in rows for cell in row.cells.values()):
+            yield Table(f"{data}: {column} {title}", tuple(names), rows, digits=digits, kind="groups")
 
 
-def _nested_values(parts: Mapping[str, Mapping[str, Cell]]) -> dict[str, dict[str, float | None]]:
-    return {name: _values(cells) for name, cells in parts.items()}
+def cells_agree(strict: Mapping[str, Cell], official: Mapping[str, Cell], released_digits: int | None = None) -> bool:
+    """Whether official cells have the numbers of strict ones, or those rounded to `released_digits`, and rest on as
+    much: then one row stands for both."""
+    if strict.keys() != official.keys():
+        return False
+    for column, cell in strict.items():
+        if _count_gaps(cell) != _count_gaps(official[column]):
+            return False
+        other = official[column].value
+        if cell.value is None or other is None:
+            if cell.value is not other:
+                return False
+        else:
+            value = cell.value
+            if released_digits is not None and round_number(other, released_digits) == other:
+                value = round_number(value, released_digits)
+            if abs(value - other) > NOISE:
+                return False
+    return True
+
+
+def _count_gaps(cell: Cell) -> tuple[int, int, int]:
+    """Return how many verdicts a cell lacks, reads where weft cannot, and needs that were not asked."""
+    return cell.expected - cell.scored, cell.unusable, cell.not_asked
 
 
 def read_published(package: str) -> Mapping[str, Any]:
@@ -82,18 +157,35 @@ def read_published(package: str) -> Mapping[str, Any]:
 def build_published_rows(
     table: Mapping[str, Any], name: Callable[[Mapping[str, Any]], str], columns: Mapping[str, str], judge: str
 ) -> list[Row]:
-    """Build the rows of a paper's table. `columns` maps each column to its key in `published.json`."""
+    """Build the rows of a paper's table. `columns` maps each column to its key in `published.json`. A number that does
+    not follow from those it is computed from has a note."""
     rows: list[Row] = []
     for published in table.get("rows", ()):
         cells = {column: Cell(published[key]) for column, key in columns.items()}
-        rows.append(Row(name(published), cells, kind="published", judge=judge))
+        recomputed: Mapping[str, float] = published.get("recomputed", {})
+        notes = {column: f"its columns give {recomputed[key]}" for column, key in columns.items() if key in recomputed}
+        about = describe_published(published)
+        rows.append(Row(name(published), cells, kind="published", judge=judge, notes=notes, about=about))
     return rows
 
 
-def build_mean_cell(terms: WeightedTerms | Sequence[AnyVerdict], *, digits: int = 3, scale: float = 1.0) -> Cell:
-    """Build the cell of a mean of verdicts, or of a weighted sum of such means (`[(weight, verdicts), ...]`).
+def describe_published(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a paper's table says of a model besides its numbers, under the names that weft.toml has for it."""
+    about: dict[str, str] = {}
+    for key, name in PUBLISHED_ABOUT.items():
+        value = row.get(key)
+        if value is None or (key == "modality" and "in_context" not in row):  # elsewhere it is that of the turns
+            continue
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        about[name] = str(value)
+    return about
 
-    It has a 95% interval, resampled by sample, and the number of verdicts behind it. If a term has no scored verdict,
+
+def build_mean_cell(terms: WeightedTerms | Sequence[AnyVerdict], *, scale: float = 1.0) -> Cell:
+    """Build the cell of a mean of verdicts, or of a weighted mean of such means (`[(weight, verdicts), ...]`).
+
+    It has a 95% interval, by sample, and the number of verdicts behind it. If a term has no scored verdict,
     the cell has no value. Values are multiplied by `scale`.
     """
     weighted: WeightedTerms = terms  # pyright: ignore[reportAssignmentType]
@@ -110,16 +202,11 @@ def build_mean_cell(terms: WeightedTerms | Sequence[AnyVerdict], *, digits: int 
     all_verdicts = flatten_verdicts([verdicts for _, verdicts in weighted])
     if not all(counts):
         return Cell(None, sum(counts), len(all_verdicts), verdicts=all_verdicts)
-    value = 0.0
+    means: list[tuple[float, float]] = []
     for (weight, values_by_sample), count in zip(clusters, counts, strict=True):
-        value += weight * sum(map(sum, values_by_sample.values())) / count
-    low: float | None = None
-    high: float | None = None
-    interval = bootstrap_interval(clusters)
-    if interval is not None:
-        low = round(interval[0], digits)
-        high = round(interval[1], digits)
-    return Cell(round(value, digits), sum(counts), len(all_verdicts), low, high, verdicts=all_verdicts)
+        means.append((weight, sum(map(sum, values_by_sample.values())) / count))
+    low, high = mean_interval(clusters, (0.0, scale)) or (None, None)
+    return Cell(mix_means(means), sum(counts), len(all_verdicts), low, high, verdicts=all_verdicts)
 
 
 def flatten_verdicts(groups: Sequence[Sequence[AnyVerdict]]) -> Sequence[Verdict]:

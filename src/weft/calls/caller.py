@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from weft.calls.budget import Account, Budget
 from weft.calls.limiter import build_limiter
-from weft.calls.prices import Budget, Price
+from weft.calls.prices import Price
 from weft.calls.sending import (
     BudgetLink,
     Call,
@@ -95,9 +96,9 @@ class Caller:
         self._endpoint_digest = hashlib.sha256(identity).hexdigest()[:16]
         self._journal = journal
         self._halt = halt or Halt()
-        is_paid = budget.limit is not None and price is not None and price != Price(0, 0)
         self._endpoint_link = EndpointLink(endpoint, journal, self._halt, self._endpoint_digest)
-        budget_link = BudgetLink(self._endpoint_link, endpoint, journal, budget, price, self._halt, is_first=is_paid)
+        account = Account(endpoint, price, budget)
+        budget_link = BudgetLink(self._endpoint_link, endpoint, journal, account, self._halt)
         limiter_link = LimiterLink(budget_link, self.limiter, self._halt, retry_policy.max_wait)
         retry_link = RetryLink(limiter_link, retry_policy, self.tally, f"{role} {endpoint.name}")
         may_have_ticket = self.open_tickets > 0 or is_task
@@ -139,7 +140,10 @@ class Caller:
             self.endpoint.flush_soon()
 
     def void(self, keys: tuple[str, ...], reason: str) -> None:
-        """Mark cached answers as unusable: the next command makes the calls again."""
+        """Mark cached answers as unusable: other runs make the calls again, as does this run's next round.
+
+        A round begins when a finished run is started again: after a kill the round is the same, and asks nothing again.
+        """
         for key in keys:
             self._journal.void_calls(key, self.run, self.round, reason)
 

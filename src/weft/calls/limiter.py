@@ -20,10 +20,10 @@ from weft.models.endpoint import Endpoint, TaskEndpoint
 
 START_CONCURRENCY = 8  # calls in flight at one endpoint, unless set otherwise
 MAX_CONCURRENCY = 64
-NEAR = 0.8  # from this share of the limit that was too high on, growth is slow,
-OVERSHOOT = 2  # until so many more calls have proved not to be too many
-SLOW_ROUNDS = 8  # rounds of calls per slot while growth is slow,
-SLOW_WAITS = 6  # or multiples of the last Retry-After: one call too many holds all of them back
+NEAR = 0.8  # growth is slow from this share of the limit that was last too high
+OVERSHOOT = 2  # growth is slow until this many more calls than that limit were not too many
+SLOW_ROUNDS = 8  # while growth is slow, one more slot takes at least this many rounds of calls
+SLOW_WAITS = 6  # and at least this many times the last Retry-After: one call too many holds all of them back
 MIN_ROUND_CALLS = 4  # of a round whose throughput is measured
 MIN_INCREASE = 1.25  # rounds are compared if the calls in flight differ by this factor
 # More calls must raise throughput by this share of the ideal. It is below 1 because the calls that return first look

@@ -1,28 +1,19 @@
-"""What calls cost, before and after they are made. An unknown price stays unknown: it is never taken for zero.
+"""What calls cost, before and after they are made. An unknown price stays unknown: it is never taken for zero."""
 
-A budget is kept by reserving, before every try, the maximum that the try can cost: its input at one token per byte, its
-images by the most expensive rule in use, its output at the limit that is sent with it. A reply that states its usage is
-billed at that. A try that may have been billed, but whose reply cannot be read or does not state its usage, is recorded
-in the journal at the expected cost, and counted against the budget at the maximum. What a server bills beyond the
-maximum shows in its first reply, which is awaited alone, and raises what is reserved from then on.
-"""
-
-import asyncio
 import importlib.resources
 import math
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from weft.errors import BudgetReached
 from weft.models.endpoint import Endpoint
 from weft.types import Image, Message, Request, Usage
 
 LOCAL = ("http://127.", "http://localhost", "http://[::1]", "local:", "python:")
+REPLY_COUNTS = ("n", "candidateCount")  # names of the parameter for several replies to one request
 OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")  # parameter names
 DEFAULT_MAX_OUTPUT_TOKENS = 8192  # of a reply, where there is a budget and no other limit
 MIN_IMAGE_TOKENS = 2500  # that any image may be counted as
@@ -50,6 +41,9 @@ class Price(Struct, frozen=True):
         return (usage.tokens_in * self.tokens_in + usage.tokens_out * self.tokens_out) / 1e6 + usage.images * self.image
 
 
+FREE = Price(0, 0)
+
+
 def find_price(endpoint: Endpoint, own: Mapping[str, Any] | None = None) -> Price | None:
     """Return the price by model name, from the user's own prices, else from weft's; None if it is unknown.
 
@@ -63,7 +57,7 @@ def find_price(endpoint: Endpoint, own: Mapping[str, Any] | None = None) -> Pric
             price = prices[max(matching, key=len)]
             return Price(float(price.get("in", 0)), float(price.get("out", 0)), float(price.get("image", 0)))
     if is_local:
-        return Price(0, 0)
+        return FREE
     return None
 
 
@@ -97,11 +91,16 @@ def output_token_limit(identity: Mapping[str, Any]) -> int | None:
     return next((int(parameters[name]) for name in OUTPUT_LIMITS if parameters.get(name)), None)
 
 
+def count_replies(identity: Mapping[str, Any]) -> int:
+    """Return how many replies the user has each request answered with: all are billed, and one is read."""
+    parameters: Mapping[str, Any] = identity.get("parameters") or {}
+    return max([1, *(int(parameters.get(name) or 1) for name in REPLY_COUNTS)])
+
+
 def upper_bound(
     messages: Iterable[Message], request: Request, identity: Mapping[str, Any], default_limit: int | None
 ) -> Usage:
     """Return the most that a call can use, for budgets. `default_limit`: of output tokens, if the user set none."""
-    parameters: Mapping[str, Any] = identity.get("parameters") or {}
     limit = output_token_limit(identity) or default_limit or DEFAULT_MAX_OUTPUT_TOKENS
     tokens = OVERHEAD_TOKENS
     if request.schema is not None:
@@ -113,7 +112,7 @@ def upper_bound(
                 tokens += max_image_tokens(part)
             else:
                 tokens += len(part.text.encode())
-    replies = max(1, int(parameters.get("n") or 1))
+    replies = count_replies(identity)
     images = {"text": 0, "image": 1, "interleaved": MAX_REPLY_IMAGES}[request.modality]
     return Usage(tokens, int(limit) * replies, images=images * replies)
 
@@ -151,92 +150,45 @@ def max_image_tokens(image: Image) -> int:
 
 @dataclass
 class BillingExcess:
-    """By which factors an endpoint has billed more than the upper bound."""
+    """How much more than the upper bound an endpoint has billed: factors, and a number of images in one reply."""
 
     tokens_in: float = 1.0
     tokens_out: float = 1.0
     cost: float = 1.0
+    images: int = 0
 
     def max_cost(self, bound: Usage, price: Price) -> float:
-        """Return what a call can cost, given what was billed so far."""
+        """Return the most that a call can cost, given what was billed so far."""
         tokens_in = bound.tokens_in * self.tokens_in
         tokens_out = bound.tokens_out * self.tokens_out
         by_usage = (tokens_in * price.tokens_in + tokens_out * price.tokens_out) / 1e6
-        by_usage += bound.images * price.image
+        by_usage += (bound.images + self.images) * price.image
         return max(by_usage, price.cost_of(bound) * self.cost)
 
-    def update(self, bound: Usage, usage: Usage, price: Price, cost: float) -> None:
-        """Learn from what a call was billed."""
+    def update(self, bound: Usage, usage: Usage, price: Price) -> bool:
+        """Learn from what a call was billed. Return whether any maximum has risen."""
+        before = (self.tokens_in, self.tokens_out, self.images, self.cost)
         self.tokens_in = max(self.tokens_in, usage.tokens_in / max(bound.tokens_in, 1))
         self.tokens_out = max(self.tokens_out, usage.tokens_out / max(bound.tokens_out, 1))
+        self.images = max(self.images, usage.images - bound.images)
         max_cost = price.cost_of(bound)
         if usage.cost is not None and max_cost > 0:  # the stated cost need not follow from the tokens
-            self.cost = max(self.cost, cost / max_cost)
+            self.cost = max(self.cost, usage.cost / max_cost)
+        return before != (self.tokens_in, self.tokens_out, self.images, self.cost)
 
 
 class Reservation(Struct, frozen=True):
     """What is known of a try's cost before it is sent."""
 
-    price: Price | None  # None if it is unknown: nothing is reserved then
-    bound: Usage  # the most that it can use
-    expected: float | None  # the estimated cost
-    max_cost: float
+    price: Price
+    bound: Usage  # the most that it is asked to use
+    expected: float  # the estimated cost
 
 
 def build_reservation(
-    messages: tuple[Message, ...], request: Request, endpoint: Endpoint, price: Price | None, excess: BillingExcess
+    messages: Iterable[Message], request: Request, endpoint: Endpoint, price: Price, share: float
 ) -> Reservation:
-    """Return what to reserve for one try at this price, given what the endpoint has billed so far."""
-    if price is None:
-        return Reservation(None, Usage(), None, 0.0)
+    """Return what to reserve for a try at this share of the price."""
+    price = price.scaled_by(share)
     bound = upper_bound(messages, request, endpoint.identity, endpoint.max_reply_tokens)
-    expected = price.cost_of(estimate_usage(messages, request))
-    return Reservation(price, bound, expected, excess.max_cost(bound, price))
-
-
-@dataclass
-class Charge:
-    """What a try cost, filled in when it has returned."""
-
-    cost: float | None = 0.0  # None if the price is unknown
-
-
-@dataclass
-class Budget:
-    """The money for one command.
-
-    Every try reserves its maximum cost, so calls in flight together cannot exceed the limit together. A try for which
-    too little is left waits for those in flight to turn out cheaper.
-    """
-
-    limit: float | None = None  # in USD
-    spent: float = 0.0  # what may have been billed so far
-    reserved_now: float = 0.0
-    unknown: bool = False  # whether anything was sent at an unknown price
-    _released: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @asynccontextmanager
-    async def reserve(self, max_cost: float) -> AsyncGenerator["Charge"]:
-        """Hold room for a try; its cost must be in the yielded Charge at the end.
-
-        Raises BudgetReached if the try could exceed the limit even alone.
-        """
-        while self.limit is not None and self.spent + self.reserved_now + max_cost > self.limit:
-            if self.reserved_now <= 0 or self.spent + max_cost > self.limit:
-                raise BudgetReached(
-                    f"the next call may cost up to ${max_cost:.4f} and could pass the budget of ${self.limit:g}; "
-                    f"${self.spent:.4f} is spent"
-                )
-            self._released.clear()
-            await self._released.wait()
-        self.reserved_now += max_cost
-        charge = Charge()
-        try:
-            yield charge
-        finally:
-            self.reserved_now -= max_cost
-            if self.reserved_now <= 1e-12:  # rounding errors
-                self.reserved_now = 0.0
-            self.unknown = self.unknown or charge.cost is None
-            self.spent += charge.cost or 0.0
-            self._released.set()
+    return Reservation(price, bound, price.cost_of(estimate_usage(messages, request)))

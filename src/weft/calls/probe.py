@@ -13,8 +13,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from weft.calls.budget import Budget
 from weft.calls.caller import Caller, EndpointDown, RetryPolicy
-from weft.calls.prices import Budget, Price
+from weft.calls.prices import Price
 from weft.errors import WeftError
 from weft.models.adapt import adapt_messages_async
 from weft.models.endpoint import Endpoint

@@ -10,9 +10,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from weft.calls.budget import Budget
 from weft.calls.caller import Caller, Halt, RetryPolicy
 from weft.calls.preflight import Preflight
-from weft.calls.prices import DEFAULT_MAX_OUTPUT_TOKENS, Budget, Price, find_price
+from weft.calls.prices import DEFAULT_MAX_OUTPUT_TOKENS, Price, find_price
 from weft.errors import UserError
 from weft.models.batch_api import BatchEndpoint
 from weft.models.endpoint import Endpoint
@@ -75,9 +76,9 @@ class ModelsByRole:
         composed = self._composed or len(endpoints) > 2
         for role, endpoint in endpoints.items():
             price = find_price(endpoint, self._prices)
+            self.prices[role] = price and price.scaled_by(endpoint.usual_price_share)
             self._limit_output(endpoint, price)
             self.endpoints[role] = endpoint
-            self.prices[role] = price and price.scaled_by(endpoint.usual_price_share)
             caller = Caller(
                 endpoint,
                 role=role,

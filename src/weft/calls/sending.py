@@ -3,7 +3,7 @@ reply comes up.
 
     RetryLink          tries again, until there is an answer or the retry policy is exhausted
       LimiterLink      waits for a slot: calls in flight at one endpoint are limited
-        BudgetLink     reserves money for the try, and records what it cost
+        BudgetLink     holds the money that the try can cost, and records what it did cost
           EndpointLink sends it to the endpoint, and validates what comes back
 
 A link takes a `Call`, returns an `EndpointReply`, and raises `CallError` for a try that failed; `RetryLink` turns the
@@ -25,8 +25,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.calls.budget import Account, Charge
 from weft.calls.limiter import Limiter
-from weft.calls.prices import BillingExcess, Budget, Charge, Price, Reservation, add_usage, build_reservation
+from weft.calls.prices import add_usage
 from weft.calls.tickets import submit_and_collect
 from weft.errors import StoreError, WeftError, format_trace
 from weft.models.endpoint import NO_RETRY, TRANSIENT, CallError, Endpoint, EndpointReply, Retry, TaskEndpoint
@@ -108,6 +109,7 @@ class Call:
     tries: int = 0
     usage: Usage = field(default_factory=Usage)  # of all tries together
     sent_at: float = 0.0  # when the last try got its slot, by `time.perf_counter`
+    charge: Charge | None = None  # of a try that was submitted and goes on
 
 
 class Link(Protocol):
@@ -220,74 +222,40 @@ class LimiterLink:
 
 @dataclass
 class BudgetLink:
-    """Sends a try once its maximum cost is reserved, and adds what it used to `call.usage`.
-
-    A failed try that may be billed counts too, and a reply that does not state its usage counts at the maximum: the
-    budget is never exceeded, BudgetReached is raised instead. The first try goes alone: what it is billed at tells how
-    much to reserve for the others.
-    """
+    """Sends a try once its maximum cost is held, and adds what it used to `call.usage`. The rule is in `budget.py`."""
 
     inner: Link
     endpoint: Endpoint
     journal: Journal
-    budget: Budget
-    price: Price | None
+    account: Account
     halt: Halt
-    is_first: bool  # the first try has not returned yet
-    first: asyncio.Lock = field(default_factory=asyncio.Lock)
-    excess: BillingExcess = field(default_factory=BillingExcess)
 
     async def send(self, call: Call) -> EndpointReply:
-        is_submitted = isinstance(self.endpoint, TaskEndpoint) and self.journal.find_ticket(call.key) is not None
-        if self.is_first and not is_submitted:
-            async with self.first:
-                if self.is_first:
-                    try:
-                        return await self._send_reserved(call, is_submitted)
-                    finally:
-                        self.is_first = False
-        return await self._send_reserved(call, is_submitted)
-
-    async def _send_reserved(self, call: Call, is_submitted: bool) -> EndpointReply:
-        price = self.price
-        if price is not None:
-            if is_submitted:
-                share = self.endpoint.usual_price_share
-            else:
-                share = self.endpoint.price_share(call.messages, call.request)
-            price = price.scaled_by(share)
-            call.usage = add_usage(call.usage, Usage(cost=0.0))  # nothing yet, but at a known price
-        reservation = build_reservation(call.messages, call.request, self.endpoint, price, self.excess)
-        async with self.budget.reserve(reservation.max_cost) as charge:
+        if self._has_ticket(call) and call.charge is None:  # an earlier command submitted it
+            call.charge = self.account.open(call.messages, call.request, self.endpoint.usual_price_share)
+        async with self.account.hold(call.messages, call.request, call.charge) as charge:
             self.halt.check()
+            call.charge = None
+            if charge.expected is not None:
+                call.usage = add_usage(call.usage, Usage(cost=0.0))  # nothing yet, but at a known price
             try:
                 reply = await self.inner.send(call)
             except CallError as error:
-                if error.billed:
-                    charge.cost = reservation.max_cost
-                    call.usage = add_usage(call.usage, Usage(cost=reservation.expected))
+                if self._has_ticket(call):  # the answer may still come, and say what it cost
+                    charge.count_most()
+                    call.charge = charge
+                elif error.billed:
+                    call.usage = add_usage(call.usage, Usage(cost=charge.count_most()))
                 raise
-            call.usage = add_usage(call.usage, self._charge(reply, reservation, charge))
+            except BaseException:  # nobody waits for the answer any more
+                charge.count_most()
+                raise
+            call.usage = add_usage(call.usage, self.account.settle(charge, reply, call.request))
             return reply
 
-    def _charge(self, reply: EndpointReply, reservation: Reservation, charge: Charge) -> Usage:
-        """Return a reply's usage with its cost: as it states, else by its tokens and images, else as expected."""
-        usage = reply.usage
-        price = reservation.price
-        if price is not None and price.image:
-            usage = replace(usage, images=sum(isinstance(part, Image) for part in reply.parts))
-        cost = usage.cost
-        if cost is None and price is not None and (usage.tokens_in or usage.tokens_out or usage.images):
-            cost = price.cost_of(usage)
-        if cost is None:  # the reply does not state its usage
-            charge.cost = None
-            if price is not None:
-                charge.cost = reservation.max_cost
-            return replace(usage, cost=reservation.expected)
-        charge.cost = cost
-        if price is not None:
-            self.excess.update(reservation.bound, usage, price, cost)
-        return replace(usage, cost=cost)
+    def _has_ticket(self, call: Call) -> bool:
+        """Return whether the call was submitted, and its answer is still to be collected."""
+        return isinstance(self.endpoint, TaskEndpoint) and self.journal.find_ticket(call.key) is not None
 
 
 @dataclass

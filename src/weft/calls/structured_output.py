@@ -96,17 +96,37 @@ def _strip_fence(text: str) -> str:
 
 def _choose(candidates: list[Candidate], read_material: Callable[[], str]) -> dict[str, Any]:
     """Return the object that is the judge's verdict."""
-    quoted = [embedded.value for embedded in _find_objects(read_material())[0]]
-    introduced = [candidate for candidate in candidates if INTRODUCTION.search(candidate[0].before[-80:])][-1:]
-    own = [candidate for candidate in candidates if candidate[0].value not in quoted] or introduced
+    own = _drop_quotations(candidates, read_material())
+    if not own:  # the judge may quote the very verdict that it introduces as its own
+        own = _keep_last_introduced(candidates)
     if not own:
         raise UnusableReply("what it has of JSON stands in what was to be judged; give your own, and nothing else")
-    introduced = [candidate for candidate in introduced if candidate in own]
-    beginning_lines = [candidate for candidate in own if _begins_line(candidate[0])]
-    for group in (own, introduced, beginning_lines):
-        if group and all(value == group[0][1] for _, value in group):
+    introduced = [candidate for candidate in _keep_last_introduced(candidates) if candidate in own]
+    for group in (own, introduced, _keep_line_beginnings(own)):
+        if _agree(group):
             return group[-1][1]
     raise UnusableReply(f"it has {len(own)} JSON objects that fit and contradict each other; give one")
+
+
+def _drop_quotations(candidates: list[Candidate], material: str) -> list[Candidate]:
+    """Return those that do not occur in what the judge was shown."""
+    quoted = [embedded.value for embedded in _find_objects(material)[0]]
+    return [candidate for candidate in candidates if candidate[0].value not in quoted]
+
+
+def _keep_last_introduced(candidates: list[Candidate]) -> list[Candidate]:
+    """Return the last one that the judge introduces as its own; none if it introduces none."""
+    return [candidate for candidate in candidates if INTRODUCTION.search(candidate[0].before[-80:])][-1:]
+
+
+def _keep_line_beginnings(candidates: list[Candidate]) -> list[Candidate]:
+    """Return those that begin their line."""
+    return [candidate for candidate in candidates if _begins_line(candidate[0])]
+
+
+def _agree(candidates: list[Candidate]) -> bool:
+    """Whether there are any, and all have one value."""
+    return bool(candidates) and all(value == candidates[0][1] for _, value in candidates)
 
 
 def _begins_line(embedded: EmbeddedObject) -> bool:

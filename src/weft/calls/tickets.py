@@ -22,8 +22,9 @@ async def submit_and_collect(
 ) -> EndpointReply:
     """Return the answer to a request, submitting it unless it was submitted before.
 
-    An error while waiting keeps the ticket, and costs nothing more; the record of the answer removes it. `check` raises
-    if the run is ending: an answer that may take a day is not awaited then.
+    An error while waiting keeps the ticket, and costs nothing more; the record of the answer removes it. An error that
+    ends the waiting may have been billed, unless it says that it was not. `check` raises if the run is ending: an
+    answer that may take a day is not awaited then.
     """
     ticket = journal.find_ticket(key)
     if ticket is None and endpoint.answers_immediately(messages, request):
@@ -40,7 +41,7 @@ async def submit_and_collect(
     try:
         reply = await _collect(endpoint, ticket, request, check)
     except CallError as error:
-        error.billed = False
+        error.assume_billed()
         if error.retry.kind == "no" or isinstance(error, TicketExpired):  # the request must be submitted again
             await asyncio.wrap_future(journal.drop_ticket(key))
         raise

@@ -10,7 +10,22 @@ BROKEN_PIPE = 141
 
 
 def main() -> None:
-    """Run the command in `sys.argv`. Ends the process; a user's mistake never shows a traceback."""
+    """Run the command in `sys.argv`. Ends the process, whatever a model left running in it."""
+    from weft.cli.ending import end_process, guard_exit, read_exit_code
+
+    guard_exit()
+    code = FAILURE
+    try:
+        _run_command()
+    except SystemExit as error:
+        code = read_exit_code(error.code)
+        raise
+    finally:
+        end_process(code)
+
+
+def _run_command() -> None:
+    """Run the command. Raises SystemExit; a user's mistake never shows a traceback."""
     from weft.cli.app import app
     from weft.cli.terminal import complain
     from weft.errors import UserError, WeftError
@@ -25,6 +40,9 @@ def main() -> None:
         sys.exit(USER_MISTAKE)
     except WeftError as error:
         complain(error)
+        sys.exit(FAILURE)
+    except MemoryError:
+        complain("there is not enough memory for this; what was stored before is kept: run the same command again")
         sys.exit(FAILURE)
     except BrokenPipeError:
         sys.exit(BROKEN_PIPE)

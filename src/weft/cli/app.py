@@ -9,15 +9,19 @@ from weft.cli.agree import agree
 from weft.cli.arena import app as arena_app
 from weft.cli.compare import compare
 from weft.cli.config_defaults import RootGroup
+from weft.cli.correlate import correlate
 from weft.cli.data import app as data_app
 from weft.cli.demo import demo
+from weft.cli.distribution import distribution
 from weft.cli.doctor import doctor
+from weft.cli.figure import figure
 from weft.cli.help import CONTEXT_SETTINGS
 from weft.cli.init import init
 from weft.cli.journal import app as journal_app
 from weft.cli.judge import app as judge_app
 from weft.cli.models import app as models_app
 from weft.cli.rate import rate
+from weft.cli.relative import relative
 from weft.cli.report import report
 from weft.cli.run import app as run_app
 from weft.cli.runs import app as runs_app
@@ -25,6 +29,7 @@ from weft.cli.score import HELP, ScoreCommand, score
 from weft.cli.serve import serve
 from weft.cli.show import show
 from weft.cli.suite import app as suite_app
+from weft.cli.sweep import app as sweep_app
 from weft.cli.terminal import say
 from weft.cli.train import app as train_app
 from weft.cli.view import view
@@ -78,12 +83,17 @@ def weft(
 app.add_typer(run_app, name="run")
 app.command(cls=ScoreCommand, help=HELP)(score)
 app.add_typer(suite_app, name="suite")
+app.add_typer(sweep_app, name="sweep")
 app.add_typer(arena_app, name="arena")
 app.command()(write)
 app.add_typer(runs_app, name="runs")
 app.command()(report)
 app.command()(compare)
+app.command()(relative)
+app.command()(correlate)
+app.command()(distribution)
 app.command()(show)
+app.command()(figure)
 app.command()(view)
 app.add_typer(judge_app, name="judge")
 app.command()(rate)

@@ -25,7 +25,7 @@ from weft.cli.options import (
 from weft.types import Table
 
 app = typer.Typer(cls=HelpGroup, no_args_is_help=True, rich_markup_mode=None)
-FORMATS = ("md", "latex", "csv", "json")
+TABLE_FORMATS = ("md", "latex", "csv", "json")
 FormatOption = Annotated[str, typer.Option("--format", metavar="FORMAT", help="screen, md, latex, csv or json.")]
 RunsArgument = Annotated[
     list[str],
@@ -359,7 +359,7 @@ def _print_tables(tables: list[Table], format: str) -> None:
         for each in tables:
             print_table(Screen(), each)
         return
-    if format not in FORMATS:
+    if format not in TABLE_FORMATS:
         raise UserError(f"--format {format}: choose screen, md, latex, csv or json")
     text = render(tables, [], format)
     if format == "md":

@@ -34,8 +34,8 @@ def compare(
     """Compare two runs on the same dialogues.
 
     Paired differences with 95% intervals and p-values, and the dialogues that differ most. Only turns that are scored
-    in both count. Intervals resample dialogues; p-values are two-sided permutation tests by dialogue, with Holm's
-    correction over all rows.
+    in both count. Intervals and two-sided p-values are by dialogue and agree: p is under 0.05 where 0 is outside of
+    the interval. p (Holm) is corrected for the number of rows.
 
     Examples:
 
@@ -104,15 +104,15 @@ def _print_names(screen: "Screen", runs: "list[Run]", names: list[str]) -> None:
 
 def _print_comparison(screen: "Screen", comparison: "Comparison") -> None:
     from weft.cli.columns import align_rows
-    from weft.report.scale import format_number
+    from weft.rounding import format_number
 
+    for note in comparison.notes:
+        screen.print(f"warning: {note}")
     digits = comparison.digits
     rows = [_format_row(row, digits) for row in comparison.rows]
     for line in align_rows(COLUMNS, rows, screen.width, label=0, numbers=True):
         screen.print(line)
-    screen.print(f"of {comparison.max_score:g}; * where p (Holm) is under {SIGNIFICANCE}")
-    for note in comparison.notes:
-        screen.print(f"note: {note}")
+    screen.print(f"scores are out of {comparison.max_score:g}; * marks p (Holm) under {SIGNIFICANCE}")
     if comparison.unpaired:
         screen.print(f"{comparison.unpaired} verdicts have no partner and are left out")
     if comparison.gaps:
@@ -123,7 +123,7 @@ def _print_comparison(screen: "Screen", comparison: "Comparison") -> None:
 
 def _format_row(row: "ComparisonRow", digits: int) -> tuple[str, ...]:
     from weft.report.numbers import format_p_value, format_range
-    from weft.report.scale import format_number
+    from weft.rounding import format_number
     from weft.untrusted import format_for_terminal
 
     difference = row.difference

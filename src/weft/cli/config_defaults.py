@@ -14,7 +14,11 @@ from weft.evaluation.config import FIELDS
 RUN_OPTIONS = {field.option or name for name, field in FIELDS.items() if not field.hidden} | {"dry_run"}
 SERVING_OPTIONS = {"replicas", "gpus_each", "address"}
 # Commands that get their options only when their benchmark is known.
-LATE_OPTIONS: dict[tuple[str, ...], set[str]] = {("run",): RUN_OPTIONS | SERVING_OPTIONS, ("score",): RUN_OPTIONS}
+LATE_OPTIONS: dict[tuple[str, ...], set[str]] = {
+    ("run",): RUN_OPTIONS | SERVING_OPTIONS,
+    ("sweep",): RUN_OPTIONS,
+    ("score",): RUN_OPTIONS,
+}
 META_KEY = "weft.defaults"  # under this key the context has the sections of benchmarks
 CONFIG_FLAG = "--config"
 WITHOUT_CONFIG = {"-h", "--help", "--version", "--show-completion", "--install-completion"}

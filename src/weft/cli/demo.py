@@ -7,6 +7,7 @@ import typer
 
 from weft.cli.options import DEFAULT_HOME, HomeOption
 from weft.cli.terminal import say
+from weft.rounding import format_number
 
 if TYPE_CHECKING:
     from weft_tabletop.demos.demo import Demo
@@ -53,7 +54,7 @@ def demo(
 
     def evaluate(*, benchmark: str = "weave", **options: Any) -> Run:
         config = RunConfig(benchmark=benchmark, judge="tabletop/exact", home=demo_home, **options)
-        return run_quietly(open_run(config), console)
+        return run_quietly(open_run(config), console)[0]
 
     run_demo, default_samples = DEMOS[name]
     result = run_demo(demo_home, demo_home, evaluate, samples or default_samples)
@@ -86,15 +87,13 @@ def _format_value(value: Any) -> str:
     if not isinstance(value, float):
         return str(value)
     if value <= 1:
-        return f"{value:.3f}"
-    return f"{value:.1f}"
+        return format_number(value, 3)
+    return format_number(value, 1)
 
 
 def _write_csv(result: "Demo", path: Path) -> None:
-    import csv
+    from weft.report.csv_table import format_csv
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, result.columns, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(result.rows)
+    rows = [[row.get(column) for column in result.columns] for row in result.rows]
+    path.write_text(format_csv(result.columns, rows), encoding="utf-8", newline="")

@@ -6,7 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from weft.cli.terminal import complain, say
 from weft.evaluation.config import RunConfig
 from weft.evaluation.dry_run import RoleEstimate
-from weft.evaluation.session import Session, open_run, run_in_loop
+from weft.evaluation.event_loop import run_in_loop
+from weft.evaluation.session import Session, open_run
 
 
 def print_estimate(job: RunConfig) -> None:
@@ -55,6 +56,25 @@ def format_estimates(session: Session, estimates: Mapping[str, RoleEstimate]) ->
         )
     if all(estimate.cost is not None for estimate in estimates.values()):
         lines.append(f"together: about ${total:.2f}")
+    return [*lines, *_describe_budget(session, estimates, total)]
+
+
+def _describe_budget(session: Session, estimates: Mapping[str, RoleEstimate], total: float) -> list[str]:
+    """Return what the budget does not limit, and whether it is likely to be too small."""
+    budget = session.config.budget
+    if budget is None:
+        return []
+    lines: list[str] = []
+    for role, estimate in estimates.items():
+        endpoint = session.endpoints[role]
+        if endpoint.cacheable and estimate.calls and not estimate.cost:
+            name = endpoint.identity["model"]
+            lines.append(
+                f"note: {endpoint.name} counts $0, so the budget does not limit it; "
+                f'if it is billed, add [prices."{name}"] to weft.toml'
+            )
+    if total > budget:
+        lines.append(f"note: that is more than --budget {budget:g}, at which the run stops; the rest can be done later")
     return lines
 
 

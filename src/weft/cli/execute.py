@@ -1,13 +1,13 @@
 """What `run`, `score`, `judge` and `suite` share: from options to a finished run on the terminal."""
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from rich.console import Console
 
 from weft.cli.estimates import format_estimates, print_session_estimate
@@ -18,6 +18,7 @@ from weft.cli.outcome import (
     exit_code,
     exit_code_for,
     exit_if_interrupted,
+    format_home,
     print_conclusion,
 )
 from weft.cli.progress import show_progress
@@ -25,9 +26,8 @@ from weft.cli.screen import Screen
 from weft.cli.terminal import complain
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
-from weft.evaluation.session import Interrupted, Session, open_run, run_in_loop
-from weft.models.batching import is_batch_running
-from weft.models.function import FunctionEndpoint
+from weft.evaluation.event_loop import run_in_loop
+from weft.evaluation.session import Interrupted, Session, open_run
 from weft.models.registry import COMPOSITION_PATTERN
 from weft.results.index import describe_state, store_gist
 from weft.results.run import Run
@@ -83,10 +83,6 @@ def finish_session(opened: AbstractAsyncContextManager[Session], *, dry_run: boo
         code = run_in_loop(print_session_estimate(opened))
     else:
         code = run_in_loop(_run_session(opened))
-    if is_batch_running():  # a thread of the user's model that cannot be ended
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
     sys.exit(code)
 
 
@@ -105,7 +101,7 @@ async def _run_session(opened: AbstractAsyncContextManager[Session]) -> int:
         complain(str(error))
         return INTERRUPTED
     outcome = SessionOutcome.from_session(session)
-    if outcome.left_nothing and outcome.reason is not None:
+    if outcome.removed_as_empty and outcome.reason is not None:
         complain(str(outcome.reason))
         return exit_code_for(outcome.reason)
     del session  # frees its dataset: the run that is read now may be as large
@@ -117,8 +113,8 @@ async def _run_session(opened: AbstractAsyncContextManager[Session]) -> int:
 
 def run_quietly(
     opened: AbstractAsyncContextManager[Session], console: Console, tolerated: type[Exception] | tuple[()] = ()
-) -> Run:
-    """Run a session with its progress on the terminal and nothing else, and return the run.
+) -> tuple[Run, float]:
+    """Run a session with its progress on the terminal and nothing else; return the run, and the most that it cost.
 
     Ctrl-C ends the program, and so does any reason that ends the run early, except a `tolerated` one."""
 
@@ -129,7 +125,7 @@ def run_quietly(
         return SessionOutcome.from_session(session)
 
     outcome = run_in_loop(work())
-    if outcome.left_nothing:
+    if outcome.removed_as_empty:
         if outcome.reason is not None and not isinstance(outcome.reason, Interrupted):
             raise outcome.reason
         console.print(RESUME)
@@ -141,13 +137,21 @@ def run_quietly(
         console.print(f"weft: {outcome.reason}")
         if not isinstance(outcome.reason, tolerated):
             sys.exit(exit_code(outcome, run))
-    return run
+    return run, outcome.spent
 
 
-def run_in_suite(job: RunConfig, console: Console, on_start: Callable[[Session], None]) -> tuple[bool, float]:
-    """Run one of several jobs; return whether all of it is scored, and what it cost.
+class JobOutcome(Struct, frozen=True):
+    """How one of several runs ended."""
 
-    Ctrl-C ends the program. An endpoint that cannot be reached does not: it raises WeftError if nothing was done."""
+    run_id: str
+    is_complete: bool  # all of it is scored
+    spent: float  # USD, at most
+
+
+def run_in_suite(job: RunConfig, console: Console, on_start: Callable[[Session], None]) -> JobOutcome:
+    """Run one of several jobs.
+
+    Ctrl-C ends the program. An endpoint that cannot be reached does not."""
 
     async def work() -> SessionOutcome:
         async with open_run(job, tell=complain) as session:
@@ -158,10 +162,11 @@ def run_in_suite(job: RunConfig, console: Console, on_start: Callable[[Session],
         return SessionOutcome.from_session(session)
 
     outcome = run_in_loop(work())
-    if outcome.left_nothing and outcome.reason is not None:
+    if outcome.removed_as_empty and outcome.reason is not None:
         if isinstance(outcome.reason, Interrupted):
             sys.exit(INTERRUPTED)
-        raise outcome.reason
+        console.print(f"weft: {outcome.reason}")
+        return JobOutcome(outcome.run_id, is_complete=False, spent=outcome.spent)
     run = outcome.load_run()
     store_gist(outcome.folder, run)
     exit_if_interrupted(outcome, console)
@@ -170,8 +175,9 @@ def run_in_suite(job: RunConfig, console: Console, on_start: Callable[[Session],
     console.print(f"{run.name}: {gist.headline_text}, {gist.scored}/{gist.expected} verdicts scored, {state}")
     if outcome.reason is not None:
         console.print(f"weft: {outcome.reason}")
-    complete = outcome.reason is None and gist.scored == gist.expected
-    return complete, outcome.spent
+    elif gist.failed or gist.scored < gist.expected:
+        console.print(f"why: weft show {run.id}{format_home(outcome.home)}")
+    return JobOutcome(run.id, outcome.reason is None and gist.scored == gist.expected, outcome.spent)
 
 
 def _print_notes(console: Console, session: Session) -> None:
@@ -194,18 +200,3 @@ def _print_notes(console: Console, session: Session) -> None:
             f"note: {judge.open_tickets} questions to {judge.name} are in open batches: --judge-batch collects them, "
             "without it they are paid for again"
         )
-    for endpoint in session.endpoints.values():
-        if isinstance(endpoint, FunctionEndpoint) and endpoint.version_is_derived:
-            console.print(_describe_derived_version(endpoint))
-
-
-def _describe_derived_version(model: FunctionEndpoint) -> str:
-    """Say how long replies of a model without a version stay cached."""
-    if model.undigested_names:
-        names = ", ".join(model.undigested_names)
-        scope = f"its source changes. Changes inside {names} are not noticed."
-    else:
-        scope = "its file changes."
-    return (
-        f"{model.name} has no `version`: its replies stay cached until {scope} Set one, and change it with the weights"
-    )

@@ -9,8 +9,11 @@ from typer.core import TyperGroup
 
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
 PANELS = {  # the commands of `weft`, in the order in which its help lists them
-    "Evaluate": ("run", "score", "suite", "arena", "write"),
-    "Look at results": ("runs", "report", "compare", "show", "view"),
+    "Evaluate": ("run", "score", "suite", "sweep", "arena", "write"),
+    "Look at results": (
+        *("runs", "report", "compare", "relative", "correlate", "distribution"),
+        *("show", "figure", "view"),
+    ),
     "Judges and people": ("judge", "rate", "agree"),
     "Data": ("data", "journal"),
     "Administration": ("init", "doctor", "models", "serve", "train", "demo"),

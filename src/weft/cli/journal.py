@@ -55,20 +55,22 @@ def check(
 
       weft journal check --home received/.weft --dry-run
     """
-    from weft.errors import UserError
-    from weft.store.locks import find_active_run
+    import contextlib
+
+    from weft.store.locks import maintain_home
     from weft.store.recover import check_journal
     from weft.store.schema import journal_file
 
-    active = find_active_run(home)
-    if active and not dry_run:
-        raise UserError(f"run {active} is in progress in another process: wait for it")
-    health = check_journal(journal_file(home), save=not dry_run)
-    images_fine = True
-    if images:
-        # A damaged journal cannot be read for its replies until it is recovered.
-        readable = not dry_run or not health.problems
-        images_fine = _check_images(home, dry_run=dry_run, find_missing=readable)
+    journal = journal_file(home)
+    with contextlib.ExitStack() as closing:
+        if not dry_run and journal.is_file():
+            closing.enter_context(maintain_home(home))
+        health = check_journal(journal, save=not dry_run)
+        images_fine = True
+        if images:
+            # A damaged journal cannot be read for its replies until it is recovered.
+            readable = not dry_run or not health.problems
+            images_fine = _check_images(home, dry_run=dry_run, find_missing=readable)
     rows = _format_counts(health.recovered) or "nothing"
     if not health.problems:
         if images_fine:

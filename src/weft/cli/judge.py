@@ -21,6 +21,7 @@ from weft.cli.options import (
     OwnBenchmarkOption,
     PromptsOption,
     RunArgument,
+    SampleOption,
     TotalBudgetOption,
     parse_pairs,
     split_names,
@@ -67,6 +68,10 @@ def judge_again(
     judge_opt: JudgeOptOption = None,
     judge_repeats: JudgeRepeatsOption = 1,
     judge_batch: JudgeBatchOption = False,
+    sample: SampleOption = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Which samples --sample draws. Default: 0, or the run's own.")
+    ] = None,
     concurrency: ConcurrencyOption = None,
     budget: BudgetOption = None,
     dry_run: DryRunOption = False,
@@ -77,13 +82,16 @@ def judge_again(
     """Judge the stored replies of a run again.
 
     By another judge, with other prompts, or several times; the model is never called. The result is the run that the
-    same command with the other judge would have made, so that reports and comparisons accept both.
+    same command with the other judge would have made, so that reports and comparisons accept both. --sample judges
+    some of the samples, the same ones for every run of the dataset: enough to compare two judges.
 
     Examples:
 
       weft judge last --judge openai/gpt-4.1 --judge-batch
 
       weft judge weave-bagel-1a2b --judge judge --judge-repeats 5
+
+      weft judge weave-bagel-1a2b --judge openai/gpt-4.1 --sample 50 --dry-run
 
       weft compare weave-bagel-1a2b last
     """
@@ -103,6 +111,8 @@ def judge_again(
         judge_options=parse_pairs(judge_opt, "--judge-opt"),
         judge_repeats=judge_repeats,
         judge_batch=judge_batch,
+        sample=sample,
+        seed=seed,
         concurrency=concurrency,
         budget=budget,
         home=home,

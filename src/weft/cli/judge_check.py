@@ -10,7 +10,7 @@ from weft.cli.screen import Screen
 from weft.cli.tables import print_table
 from weft.cli.terminal import complain, open_in_browser, say
 from weft.errors import UnusableJudge, UserError
-from weft.evaluation.session import run_in_loop
+from weft.evaluation.event_loop import run_in_loop
 from weft.judge_eval.calibration import page
 from weft.judge_eval.calibration.card import card_of
 from weft.judge_eval.calibration.exam import Exam, Sitting, judged_sittings
@@ -64,10 +64,9 @@ def _run_sittings(
         if dry_run and is_judged:
             run_in_loop(_print_estimate(exam, sitting, run_ids))
             continue
-        run = run_quietly(exam.opened(sitting, run_ids, budget_left), console, UnusableJudge)
+        run, spent = run_quietly(exam.opened(sitting, run_ids, budget_left), console, UnusableJudge)
         runs[sitting.name] = run
-        if budget_left is not None and is_judged:
-            spent = sum(total.cost or 0.0 for total in run.totals if total.role == "judge")
+        if budget_left is not None:
             budget_left = max(0.0, budget_left - spent)
     return runs
 

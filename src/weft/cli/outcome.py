@@ -24,7 +24,7 @@ INCOMPLETE = 1
 COMPLETE = 0
 MAX_PROBLEMS = 20  # of a dataset, that are printed one by one
 MANIFEST_LINES = 3  # the first lines of a summary say what was run, which the user knows
-RESUME = "stopped. Nothing is lost: run the same command again to go on."
+RESUME = "stopped. Every reply that came is kept: run the same command again to go on; it repeats the calls in flight."
 
 
 class SessionOutcome(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class SessionOutcome(msgspec.Struct, frozen=True):
     run_id: str
     benchmark: Any
     reason: WeftError | None  # why the session ended early
-    left_nothing: bool  # nothing was stored: there is no run
+    removed_as_empty: bool  # nothing was stored: there is no run
     spent: float  # USD
     dataset_notes: tuple[str, ...]  # records that are left out, warnings, turns that the model cannot answer
     missing_verdicts: int = 0  # expected when the session ended
@@ -60,7 +60,7 @@ class SessionOutcome(msgspec.Struct, frozen=True):
             run_id=session.run_id,
             benchmark=session.plan.benchmark,
             reason=session.halt.reason,
-            left_nothing=session.left_nothing,
+            removed_as_empty=session.removed_as_empty,
             spent=session.budget.spent,
             dataset_notes=tuple(_describe_dataset(session)),
             missing_verdicts=progress.verdicts_expected - progress.verdicts_done,
@@ -81,7 +81,7 @@ def _describe_calls(session: Session) -> str:
     for role, caller in session.callers.items():
         tally = caller.tally
         if tally.calls or tally.cached:
-            roles.append(f"{role} {tally.calls} calls, {tally.cached} cached")
+            roles.append(f"{role} {tally.calls} calls made, {tally.cached} calls cached")
             cost += tally.cost
     if not roles:
         return ""
@@ -204,7 +204,7 @@ def exit_code_for(reason: WeftError | None) -> int:
 
 
 def exit_code(outcome: SessionOutcome, run: Run) -> int:
-    """Return 0: all scored. 1: ended early, or something is not scored. 2: a user's mistake. 130: interrupted."""
+    """Return 0: all scored. 1: ended early, or something is unscored. 2: a user's mistake. 130: interrupted."""
     if outcome.reason is None and _has_unscored(run):
         return INCOMPLETE
     return exit_code_for(outcome.reason)

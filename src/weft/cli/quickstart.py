@@ -45,7 +45,7 @@ def run_quickstart(home: Path) -> None:
             glossary.pop(column, None)  # it is explained once
     unscored = sum(verdict.value is None for run in runs for verdict in run.verdicts)
     if unscored:
-        raise SystemExit(f"weft: {unscored} verdicts are not scored; the report says why")
+        raise SystemExit(f"weft: {unscored} verdicts are unscored; the report says why")
     out.print(f"tables: {text_report}")
     out.print(f"every dialogue, with its images: {page}   (or `weft view --open`)")
     out.print("next: weft demo exposure-bias, weft demo test-time-scaling, weft run weave --help")
@@ -53,7 +53,7 @@ def run_quickstart(home: Path) -> None:
 
 def _evaluate(model: str, data: Path, home: Path, console: Screen) -> Run:
     config = RunConfig(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, options=OPTIONS)
-    return run_quietly(open_run(config), console)
+    return run_quietly(open_run(config), console)[0]
 
 
 def _describe(run: Run) -> str:

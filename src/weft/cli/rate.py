@@ -1,23 +1,25 @@
 """weft rate"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from weft.cli.options import DEFAULT_HOME, HomeOption, OwnBenchmarkOption, PromptsOption, RunArgument
-from weft.cli.terminal import complain, say
-
-if TYPE_CHECKING:
-    from weft.judge_eval.annotation.questions import StudySource
-    from weft.judge_eval.annotation.study import StudySettings
+from weft.cli.options import DEFAULT_HOME, HomeOption, OwnBenchmarkOption, PromptsOption, complete_run
 
 FILE_SUFFIXES = (".csv", ".json")
 DEFAULT_ATTENTION = 0.1
 
 
 def rate(
-    run: RunArgument,
+    run: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Runs or sweeps: of several models, annotators get one reply to each task.",
+            autocompletion=complete_run,
+        ),
+    ],
     annotators: Annotated[
         str | None,
         typer.Option(metavar="N|NAMES", help="How many annotators, or their names with commas. Default: 1."),
@@ -74,17 +76,22 @@ def rate(
     benchmark: OwnBenchmarkOption = None,
     home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Let people annotate a run: the judge's questions, on a page.
+    """Let people annotate runs: the judge's questions, on a page.
 
     Annotators do not see the model and the judge. Needs no key and no network. Prints a link for each annotator. Every
     answer is saved before the next question is shown. The same command continues the same study with the same links;
     other settings are another study. Ctrl-C ends it.
+
+    Of several models' runs, each dialogue is shown with one model's reply: all models get as many in each group of the
+    benchmark's first axis, in random order. `weft agree RUN...` compares the judge with the answers.
 
     Examples:
 
       weft rate last --annotators ann,bob --sample 50
 
       weft rate last --annotators 6 --each 2
+
+      weft rate bagel gpt nano --annotators ann,bob --sample 150
 
       weft rate last --status
 
@@ -95,11 +102,15 @@ def rate(
     import asyncio
     import contextlib
 
+    from weft.cli import rate_study
+    from weft.errors import UserError
     from weft.judge_eval.annotation.study import DEFAULT_STUDY, study_settings
+    from weft.results.sweeps import expand_names_in
 
     _check_files(status, export, import_)
+    names = expand_names_in(home, run)
     if status:
-        _print_status(run, home)
+        rate_study.print_status(names, home)
         return
     is_specified = any(option is not None for option in (annotators, sample, seed, each, attention))
     if sample is None:
@@ -108,17 +119,19 @@ def rate(
         attention = DEFAULT_ATTENTION
     settings = study_settings(annotators or "1", sample, seed or 0, each, attention)
     if export is not None and export.suffix.lower() == ".csv":
-        _export_csv(run, home, export)
+        rate_study.export_csv(names, home, export)
         return
+    if len(names) > 1 and any(file is not None and file.suffix.lower() == ".json" for file in (export, import_)):
+        raise UserError("Label Studio gets one run at a time: name one run, or use FILE.csv")
 
     async def work() -> None:
-        source = await _open_source(run, home, data, prompts, benchmark)
+        sources = [await rate_study.open_source(name, home, data, prompts, benchmark) for name in names]
         if import_ is not None:
-            _import(source, home, import_)
+            rate_study.import_file(sources, home, import_)
         elif export is not None:
-            _export_tasks(source, home, settings, export, new_study=is_specified)
+            rate_study.export_tasks(sources[0], home, settings, export, new_study=is_specified)
         else:
-            await _serve(source, home, settings, port, host)
+            await rate_study.serve(sources, home, settings, port, host)
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(work())
@@ -134,127 +147,3 @@ def _check_files(status: bool, export: Path | None, import_: Path | None) -> Non
     for file in (export, import_):
         if file is not None and file.suffix.lower() not in FILE_SUFFIXES:
             raise UserError(f"{file}: give a file that ends in .csv, or in .json for Label Studio")
-
-
-async def _open_source(run: str, home: Path, data: Path | None, prompts: str, benchmark: Any) -> "StudySource":
-    from weft.judge_eval.annotation.questions import open_study_source
-
-    source = await open_study_source(run, home, data=data or "", prompts=prompts, benchmark=benchmark or None)
-    if source.warning:
-        complain(f"warning: {source.warning}")
-    return source
-
-
-async def _serve(source: "StudySource", home: Path, settings: "StudySettings", port: int | None, host: str) -> None:
-    """Serve the study until Ctrl-C."""
-    import asyncio
-
-    from weft.judge_eval.annotation import links
-    from weft.judge_eval.annotation.server import LOOPBACK, AnnotationServer
-    from weft.judge_eval.annotation.study import begin_study
-    from weft.store.locks import lock_run
-    from weft.workspace import open_annotations, open_blobs
-
-    annotations = open_annotations(home, write=True)
-    study, is_new = begin_study(source, settings, annotations, open_blobs(home))
-    stored = links.tokens_of(home, study.id, list(study.settings["orders"]))
-    if port is None:
-        port = stored.port
-    with lock_run(home, study.id):
-        server = AnnotationServer(home, source, study, stored.tokens, annotations)
-        runner, actual_port = await server.start(port, host)
-        links.keep(home, study.id, links.AnnotatorLinks(actual_port, stored.tokens))
-        if host not in LOOPBACK:
-            complain(
-                f"warning: whoever can reach this machine at {host} and has a link can read its questions and answer "
-                "them; links go over the network without encryption: use a network that you trust, or ssh -L"
-            )
-        say(_describe_study(study, is_new))
-        for name, link in server.links(actual_port).items():
-            say(f"  {name}  {link}")
-        say(
-            "one link for each annotator; every answer is saved at once. Ctrl-C ends it, the same command continues.",
-            flush=True,
-        )
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await runner.cleanup()
-            annotations.close()
-
-
-def _describe_study(study: Any, is_new: bool) -> str:
-    line = study.id
-    if not is_new:
-        line += ", continued"
-    line += f": {study.settings['questions']} questions"
-    checks = len(study.settings["known"])
-    if checks:
-        line += f" and {checks} with known answers"
-    return line
-
-
-def _print_status(run: str, home: Path) -> None:
-    from weft.judge_eval.annotation.status import describe_progress
-    from weft.results.run import find_run
-    from weft.workspace import open_annotations, open_journal
-
-    run_id = find_run(open_journal(home), run).id
-    annotations = open_annotations(home)
-    studies = annotations.studies(run_id)
-    for study in studies:
-        for line in describe_progress(study, annotations.find(run_id, study.id)):
-            say(line)
-    if not studies:
-        say(f"{run_id} has no annotation study yet: weft rate {run} --annotators NAMES")
-
-
-def _export_csv(run: str, home: Path, file: Path) -> None:
-    from weft.cli.outcome import format_count
-    from weft.errors import UserError
-    from weft.report.annotations import format_csv
-    from weft.results.run import find_run
-    from weft.store.blobs import write_file
-    from weft.workspace import open_annotations, open_journal
-
-    run_id = find_run(open_journal(home), run).id
-    annotations = open_annotations(home).find(run_id)
-    if not annotations:
-        raise UserError(f"nobody has annotated {run_id} yet: there is nothing to write")
-    write_file(file, format_csv(annotations).encode(), world_readable=True)
-    names = {annotation.annotator for annotation in annotations}
-    say(f"{file}: {format_count(len(annotations), 'annotation')} by {format_count(len(names), 'annotator')}")
-
-
-def _export_tasks(source: "StudySource", home: Path, settings: "StudySettings", file: Path, *, new_study: bool) -> None:
-    """Write a study as tasks for Label Studio: the last study of the run, unless settings for a new one were given."""
-    from weft.judge_eval.annotation import label_studio
-    from weft.judge_eval.annotation.study import begin_study, items_of
-    from weft.workspace import open_annotations, open_blobs
-
-    annotations = open_annotations(home, write=True)
-    blobs = open_blobs(home)
-    studies = [study for study in annotations.studies(source.run.id) if "orders" in study.settings]
-    if studies and not new_study:
-        study = studies[-1]
-    else:
-        study = begin_study(source, settings, annotations, blobs)[0]
-    items = items_of(source, study, blobs)
-    config = label_studio.write(file, study, items, annotations.find(source.run.id, study.id), home)
-    say(f"{file}: {len(items)} tasks of {study.id}; {config}: the labelling interface")
-
-
-def _import(source: "StudySource", home: Path, file: Path) -> None:
-    from weft.judge_eval.annotation import exchange, label_studio
-    from weft.workspace import open_annotations, open_blobs
-
-    known = exchange.KnownItems(source, open_blobs(home))
-    if file.suffix.lower() == ".json":
-        annotations = label_studio.read(file, known)
-    else:
-        annotations = exchange.read_csv(file, known)
-    result = exchange.import_annotations(known, open_annotations(home, write=True), annotations)
-    line = f"{file}: {result.found} annotations, {result.new} new here"
-    if result.changed:
-        line += f", {result.changed} changed"
-    say(line)

@@ -57,7 +57,7 @@ Examples:
     --judge-repeats 3
 
 The same command resumes a run that ended early: it makes only the calls that are missing. Exit code: 0 if everything is
-scored; 1 if the run ended early or something is not scored; 2 for a mistake in the command, the data or an address; 130
+scored; 1 if the run ended early or something is unscored; 2 for a mistake in the command, the data or an address; 130
 if interrupted.
 """
 
@@ -69,7 +69,29 @@ SERVING = {  # option -> type, metavar, help
 
 
 class BenchmarkGroup(HelpGroup):
-    """`weft run BENCHMARK`: each benchmark is a command, built from its own options when it is called."""
+    """`weft run BENCHMARK`: each benchmark is a command, built from its own options when it is called.
+
+    A subclass is another command of this kind, with its own `verb`, `build_more_parameters`, `work` and `describe`."""
+
+    verb = "run"
+    replaced_fields: Sequence[str] = ()  # fields of a run that `build_more_parameters` has in another form
+
+    def build_more_parameters(self) -> list[Any]:
+        """Return the parameters that are no fields of a run."""
+        from weft.cli.benchmark_command import build_option
+
+        parameters: list[Any] = []
+        for name, (kind, metavar, help_text) in SERVING.items():
+            parameters.append(build_option(name, kind, {"help": help_text, "metavar": metavar}))
+        return parameters
+
+    def work(self, benchmark: str, values: dict[str, Any]) -> None:
+        """Do what the command does, with the values of its parameters."""
+        _run(benchmark, values)
+
+    def describe(self, name: str, title: str) -> str:
+        """Return the help of the command for one benchmark."""
+        return _build_help(name, title)
 
     def list_commands(self, ctx: Any) -> list[str]:
         from weft.benchmarks.base import list_benchmarks
@@ -82,9 +104,9 @@ class BenchmarkGroup(HelpGroup):
 
         benchmark = load_benchmark(cmd_name)
         parameters = builder.build_own_parameters(benchmark)
-        parameters += builder.build_parameters(builder.without_own_fields(builder.ALL_FIELDS, benchmark))
-        for name, (kind, metavar, help_text) in SERVING.items():
-            parameters.append(builder.build_option(name, kind, {"help": help_text, "metavar": metavar}))
+        fields = [name for name in builder.ALL_FIELDS if name not in self.replaced_fields]
+        parameters += builder.build_parameters(builder.without_own_fields(fields, benchmark))
+        parameters += self.build_more_parameters()
         parameters.append(builder.build_option("dry_run", bool, {"help": DRY_RUN_HELP}, "--dry-run"))
         defaults: dict[str, Any] = dict(ctx.default_map or {})
         defaults.pop(cmd_name, None)
@@ -92,9 +114,9 @@ class BenchmarkGroup(HelpGroup):
         ctx.default_map = {**defaults, cmd_name: own_defaults}
 
         def run(**values: Any) -> None:
-            _run(cmd_name, values)
+            self.work(cmd_name, values)
 
-        run.__doc__ = _build_help(cmd_name, benchmark.presentation.title or benchmark.name)
+        run.__doc__ = self.describe(cmd_name, benchmark.presentation.title or benchmark.name)
         return builder.build_command(run, cmd_name, benchmark, parameters)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -111,13 +133,17 @@ class BenchmarkGroup(HelpGroup):
         if misplaced:
             from weft.errors import UserError
 
-            raise UserError(f"{', '.join(misplaced)} needs a benchmark before it: weft run weave {misplaced[0]} ...")
+            raise UserError(
+                f"{', '.join(misplaced)} needs a benchmark before it: weft {self.verb} weave {misplaced[0]} ..."
+            )
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Benchmarks"):
             formatter.write_text(f"{', '.join(self.list_commands(ctx))}, or file.py:NAME.")
-            formatter.write_text("`weft run BENCHMARK --help` lists the options of a run, and the benchmark's own.")
+            formatter.write_text(
+                f"`weft {self.verb} BENCHMARK --help` lists the options of a run, and the benchmark's own."
+            )
 
 
 def _build_help(name: str, title: str) -> str:

@@ -43,7 +43,7 @@ def runs(
     sort: Annotated[
         str, typer.Option(metavar="KEY", help="age, score, cost, title or benchmark; sorted ascending.")
     ] = "age",
-    format: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text or json.")] = "text",
+    format: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json, or ids.")] = "text",
     home: HomeOption = DEFAULT_HOME,
 ) -> None:
     """List runs, give them tags, remove them.
@@ -57,6 +57,8 @@ def runs(
 
       weft runs --benchmark weave --model bagel --sort score
 
+      weft report $(weft runs --find ours -f ids) --over seed
+
       weft runs tag 1a2b3c4d ours-2k
 
       weft runs rm ours-2k
@@ -69,13 +71,16 @@ def runs(
     from weft.results.index import filter_runs, list_runs
     from weft.workspace import open_journal
 
-    check_format(format, ("text", "json"))
+    check_format(format, ("text", "json", "ids"))
     entries = filter_runs(
         list_runs(open_journal(home)), benchmark=benchmark or "", model=model or "", find=find or "", sort=sort
     )
     if format == "json":
         records = [_build_record(entry) for entry in entries]
         say(msgspec.json.format(msgspec.json.encode(records), indent=2).decode())
+    elif format == "ids":
+        for entry in entries:
+            say(entry.record.id)
     elif entries:
         _print_entries(entries)
     else:

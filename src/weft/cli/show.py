@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from weft.store.journal import Journal, TurnRecord
     from weft.types import Part, Verdict
 
-MAX_NAMES = 8  # in a message
 MAX_REASONS = 8
 
 
@@ -25,30 +24,51 @@ def show(
         ),
     ] = None,
     turn: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only this turn, counted from 1.")] = None,
+    cell: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            help="The dialogues behind a number of the report's tables: a column, and parts of its table's title or of "
+            "its row, with slashes between them.",
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="With --cell: how many verdicts are shown.")] = 20,
     benchmark: OwnBenchmarkOption = None,
     home: HomeOption = DEFAULT_HOME,
 ) -> None:
     """Show a dialogue, or the samples of a run that have problems.
 
     Prompts, replies, every verdict with its reason, and the traceback of whatever a model or a benchmark of yours
-    raised. Without a sample: which samples failed or are not scored, and why.
+    raised. Without a sample: what failed, is unscored, or counts 0 because the model failed, and why.
 
     Examples:
 
       weft show last
 
       weft show last garden-12 --turn 2
+
+      weft show last --cell "Avg/Science"              # the worst first, with the judge's calls
+
+      weft show last --cell "by domain/maze/Avg" --limit 5
     """
     from weft.errors import UserError
     from weft.results.run import load_run
+    from weft.results.samples import find_sample
     from weft.workspace import open_journal
 
     journal = open_journal(home)
     loaded = load_run(journal, run, benchmark)
+    if cell is not None:
+        from weft.cli.show_cell import print_cell
+
+        if sample is not None or turn is not None:
+            raise UserError("--cell is about a whole run: leave the sample and --turn out")
+        print_cell(loaded, journal, cell, limit)
+        return
     if sample is None:
         _print_problems(loaded)
         return
-    name = _find_sample(loaded, sample)
+    name = find_sample([record.sample for record in loaded.turns], sample, loaded.id)
     turns = [record for record in loaded.turns if record.sample == name and turn in (None, record.turn + 1)]
     if not turns:
         raise UserError(f"{name} has no turn {turn}")
@@ -58,44 +78,28 @@ def show(
         _print_turn(loaded, record, all_traces)
 
 
-def _find_sample(run: "Run", text: str) -> str:
-    """Return the sample of this name, or the only one whose name begins so. Raises UserError with those there are."""
-    from weft.errors import UserError
-
-    names = list(dict.fromkeys(record.sample for record in run.turns))
-    if text in names:
-        return text
-    matches = [name for name in names if name.startswith(text)]
-    if len(matches) == 1:
-        return matches[0]
-    problem = "no"
-    if matches:
-        problem = "more than one"
-    candidates = matches or names
-    listing = ", ".join(candidates[:MAX_NAMES])
-    if len(candidates) > MAX_NAMES:
-        listing += f" and {len(candidates) - MAX_NAMES} more"
-    raise UserError(f"{problem} sample of {run.id} is called {text!r}; there is {listing}")
-
-
 def _print_problems(run: "Run") -> None:
-    """Print which turns failed or are not scored, by reason, each with the command that shows one."""
+    """Print which turns failed, are unscored or count 0 because the model failed, by reason, each with the command that
+    shows one."""
     failed = [record for record in run.turns if record.reply.outcome == "failed"]
     unscored = [verdict for verdict in run.verdicts if verdict.value is None]
+    zeroed = [verdict for verdict in run.verdicts if verdict.by == "failure"]
     complete = run.record.is_complete(len(run.turns))
     if not complete:
         count = run.record.format_turn_count(len(run.turns))
         say(f"{run.id} is {run.record.state}: {count} are there; the same command does the rest")
     if not run.turns:
         return
-    if not failed and not unscored:
+    if not failed and not unscored and not zeroed:
         finding = "nothing of that failed, and all of it is scored"
         if complete:
             finding = "nothing failed, and everything is scored"
         say(f"{run.id}: {finding}; weft show {run.id} {run.turns[0].sample} shows a dialogue")
         return
     _print_reasons(run, "failed", [(record.reply.reason, record.sample, record.turn) for record in failed])
-    _print_reasons(run, "not scored", [(verdict.reason, verdict.sample, verdict.turn) for verdict in unscored])
+    _print_reasons(run, "unscored", [(verdict.reason, verdict.sample, verdict.turn) for verdict in unscored])
+    zeroed_turns = dict.fromkeys((verdict.reason, verdict.sample, verdict.turn) for verdict in zeroed)
+    _print_reasons(run, "zeroed for model failure", list(zeroed_turns))
 
 
 def _print_reasons(run: "Run", state: str, occurrences: list[tuple[str, str, int]]) -> None:
@@ -143,7 +147,7 @@ def _print_turn(run: "Run", record: "TurnRecord", traces: list[str]) -> None:
 def _print_verdict(run: "Run", verdict: "Verdict") -> None:
     from weft.report.scale import format_share
 
-    score = "not scored"
+    score = "unscored"
     if verdict.value is not None:
         score = format_share(run.benchmark, verdict.value)
     say(f"  {verdict.metric}: {score} by {verdict.by}: {' '.join(verdict.reason.split())}")

@@ -81,7 +81,9 @@ def run(
       weft suite report
     """
     import sys
+    from functools import partial
 
+    from weft.cli.several import Job, run_jobs
     from weft.evaluation.config import default_probe
     from weft.evaluation.suite import build_jobs, check_names, read_entries, split_models
     from weft.models.config import read_config
@@ -99,7 +101,8 @@ def run(
     jobs = list(build_jobs(entries, split_models(models), judge, **fields))
     for _, _, job in jobs:
         check_names(job)  # before the first call is paid for
-    complete = _run_jobs(jobs, budget, dry_run)
+    named = [Job(f"{entry.section}, {model}", job, partial(_name_section, entry.section)) for entry, model, job in jobs]
+    complete, _ = run_jobs(named, budget, dry_run=dry_run)
     if not dry_run:
         _print_score_card(home)
     if not complete:
@@ -107,37 +110,8 @@ def run(
     sys.exit(0)
 
 
-def _run_jobs(jobs: Any, budget: float | None, dry_run: bool) -> bool:
-    """Run the jobs one after another; return whether everything is scored."""
-    from msgspec.structs import replace
-
-    from weft.cli.estimates import print_estimate
-    from weft.cli.execute import run_in_suite
-    from weft.cli.screen import Screen
-    from weft.errors import WeftError
-
-    console = Screen(stderr=True, soft_wrap=True)
-    complete = True
-    budget_left = budget
-    for number, (entry, model, job) in enumerate(jobs, start=1):
-        console.print(f"{number} of {len(jobs)}: {entry.section}, {model}")
-
-        def name_section(session: "Session", section: str = entry.section) -> None:
-            session.names["suite"] = section
-
-        limited_job = replace(job, budget=budget_left)
-        try:
-            if dry_run:
-                print_estimate(limited_job)
-                continue
-            scored, spent = run_in_suite(limited_job, console, name_section)
-            if budget_left is not None:
-                budget_left = max(0.0, budget_left - spent)
-            complete = complete and scored
-        except WeftError as error:  # the next model may be reachable
-            console.print(f"weft: {error}")
-            complete = False
-    return complete
+def _name_section(section: str, session: "Session") -> None:
+    session.names["suite"] = section
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """Tables on the terminal, in its full width, with the column of the headline score first.
 
 A table that is too wide is turned: its columns become lines. If that is too wide as well, the first columns are shown,
-and the others are named below the table: they are never dropped silently."""
+and the others are named below the table: they are never dropped silently. Into a file or a pipe all are printed."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from weft.report.glossary import find_terms
 from weft.report.select import format_cell, format_with_interval
 from weft.types import Cell, Row, Table
 from weft.untrusted import format_for_terminal
@@ -40,7 +41,9 @@ def print_table(
         if _fits(console, columns, labels, turned):
             _print_grid(console, table.title, columns, labels, turned)
         else:
-            count = _count_fitting(console, labels, columns, texts)
+            count = len(columns)
+            if console.is_terminal:
+                count = _count_fitting(console, labels, columns, texts)
             hidden = columns[count:]
             _print_grid(console, table.title, labels, columns[:count], [line[:count] for line in texts])
     if hidden:
@@ -48,7 +51,7 @@ def print_table(
         _print_text(console, f"{len(hidden)} more columns need a wider terminal, or `weft report --format md`: {names}")
     for line in _build_legend(columns, glossary or {}):
         _print_text(console, line)
-    if table.note and _lacks_official_number(table):
+    if table.note and _needs_note(table):
         _print_text(console, table.note)
 
 
@@ -88,7 +91,11 @@ def _label_width(labels: Sequence[str]) -> int:
 
 
 def _fits(console: Console, labels: Sequence[str], columns: Sequence[str], texts: Sequence[Sequence[str]]) -> bool:
-    return _label_width(labels) + sum(_column_widths(columns, texts)) <= console.width
+    return _needed_width(labels, columns, texts) <= console.width
+
+
+def _needed_width(labels: Sequence[str], columns: Sequence[str], texts: Sequence[Sequence[str]]) -> int:
+    return _label_width(labels) + sum(_column_widths(columns, texts))
 
 
 def _count_fitting(
@@ -129,14 +136,20 @@ def _print_grid(
     console: Console, title: str, labels: Sequence[str], columns: Sequence[str], texts: Sequence[Sequence[str]]
 ) -> None:
     grid = RichTable()
-    label_width, widths = _plan_widths(console.width, labels, columns, texts)
+    terminal_width = console.width
+    needed = _needed_width(labels, columns, texts)
+    label_width, widths = _plan_widths(max(terminal_width, needed), labels, columns, texts)
     grid.add_column("", width=label_width, overflow="fold")
     for column, width in zip(columns, widths, strict=True):
         grid.add_column(Text(format_for_terminal(column)), justify="right", overflow="fold", width=width)
     for label, line in zip(labels, texts, strict=True):
         grid.add_row(Text(format_for_terminal(label)), *map(Text, line))
     _print_text(console, title)
+    if not console.is_terminal:
+        console.width = max(terminal_width, needed)  # a pipe has no width
     console.print(grid, soft_wrap=False)  # a soft-wrapping console would not keep to its width
+    if not console.is_terminal:
+        console.width = terminal_width
 
 
 def _print_text(console: Console, text: str) -> None:
@@ -144,21 +157,15 @@ def _print_text(console: Console, text: str) -> None:
 
 
 def _build_legend(columns: Sequence[str], glossary: Mapping[str, str]) -> list[str]:
-    """Return a line for each name in `columns` that the glossary spells out.
-
-    An entry also explains columns that end in it: `RV` explains `Science RV`."""
-    entries: list[str] = []
-    for name, meaning in glossary.items():
-        if any(column == name or column.endswith(f" {name}") for column in columns):
-            entries.append(f"{name}: {meaning}")
-    return entries
+    """Return a line for each name in `columns` that the glossary spells out."""
+    return [f"{term}: {meaning}" for term, meaning in find_terms(columns, glossary).items()]
 
 
-def _lacks_official_number(table: Table) -> bool:
-    """Whether an official row has a gap: the table's note says why."""
+def _needs_note(table: Table) -> bool:
+    """Whether an official row has a gap, or a number from what weft could not use: the table's note says why."""
     for row in table.rows:
         if row.arithmetic != "official":
             continue
-        if any(cell.value is None and cell.expected for cell in row.cells.values()):
+        if any(cell.unusable or (cell.value is None and cell.expected) for cell in row.cells.values()):
             return True
     return False

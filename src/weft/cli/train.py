@@ -9,7 +9,7 @@ from weft.cli.help import HelpGroup
 from weft.cli.terminal import say
 
 app = typer.Typer(cls=HelpGroup, no_args_is_help=True, rich_markup_mode=None)
-PARTS = ("images", "talker", "single")  # in the order of weft_tabletop's own names for them
+PARTS = ("images", "talker", "single")  # those of weft_tabletop.tiny.train, which needs torch
 
 
 @app.callback()
@@ -60,13 +60,11 @@ def tiny(
         if name not in PARTS:
             raise UserError(f"--parts {parts}: the parts are images, talker and single")
     try:
-        from weft_tabletop.tiny.train import PARTS as TRAINED_PARTS
         from weft_tabletop.tiny.train import train
     except ImportError as error:
         raise UserError(
             f"training needs torch, which is not installed ({error}); install the extra, from the clone: "
             "pip install -e '.[train]'"
         ) from None
-    chosen = tuple(TRAINED_PARTS[PARTS.index(name)] for name in names)
-    train(out, minutes=minutes, parts=chosen, workers=workers)
+    train(out, minutes=minutes, parts=tuple(names), workers=workers)
     say(out)

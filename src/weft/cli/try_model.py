@@ -1,6 +1,5 @@
 """`weft models try`: the results of the probes, in a fixed order, and the images as files."""
 
-import asyncio
 import re
 import sys
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any
 from weft.calls.prices import find_price
 from weft.calls.probe import PROBES, ProbeResult, probe_endpoint
 from weft.cli.terminal import say
+from weft.evaluation.event_loop import run_in_loop
 from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
 from weft.workspace import Workspace, open_journal
@@ -28,7 +28,7 @@ def try_endpoint(name: str, options: Mapping[str, Any], home: Path) -> None:
     printer = OrderedPrinter(folder, workspace.blobs)
     journal = open_journal(workspace.home, write=True)
     price = find_price(endpoint, workspace.settings.get("prices", {}))
-    results = asyncio.run(probe_endpoint(endpoint, workspace.blobs, journal, price, printer.add))
+    results = run_in_loop(probe_endpoint(endpoint, workspace.blobs, journal, price, printer.add))
     if any(result.works is False for result in results):
         sys.exit(1)
     sys.exit(0)

@@ -49,7 +49,7 @@ def write(
       weft write "An illustrated guide to grafting roses in exactly 4 steps" \\
         --model weaver:planner=MODEL,visualizer=MODEL --out guide.html
 
-      weft write "A picture book about this cat" --image cat.jpg --model MODEL --out book.pdf
+      weft write "A storybook about this cat" --image cat.jpg --model MODEL --out book.pdf
 
       weft write --model weaver:planner=tabletop/oracle,visualizer=tabletop/tiny --out table.html \\
         "Show in exactly 2 steps how to make a mint table with a red star at b2, a blue ring at c3."

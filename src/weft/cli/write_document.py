@@ -16,12 +16,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from weft.api import build_document
 from weft.cli.outcome import COMPLETE, INCOMPLETE, INTERRUPTED, RESUME, format_count
 from weft.cli.screen import Screen
 from weft.cli.terminal import complain, open_in_browser, say
 from weft.evaluation.config import RunConfig
-from weft.evaluation.session import Interrupted, open_run, run_in_loop
+from weft.evaluation.event_loop import run_in_loop
+from weft.evaluation.session import Interrupted, open_run
 from weft.evaluation.writing import WritingRequest, find_document, find_image_prompts
 from weft.models.compose.weaver import PROGRESS_LISTENER, WeaverProgress
 from weft.report import document
@@ -88,7 +88,7 @@ async def _write(config: RunConfig, request: WritingRequest, outs: Sequence[Path
     if not reply.output:
         return INCOMPLETE
     _print_summary(run, reply, time.monotonic() - started)
-    readable = build_document(run, home, request.text)
+    readable = document.build_document(run, home, request.text)
     for out in outs:
         document.write(readable, open_blobs(home), out)
         say(out)

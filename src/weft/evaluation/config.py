@@ -134,6 +134,18 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         bool,
         CliField("Skip the check of each endpoint (one small question) before the run begins.", "calls", "no_probe"),
     ] = field(default_factory=default_probe)
+    fresh: Annotated[
+        bool, CliField("Ask model and judge anew, whatever is cached: a new run beside the others.", "calls")
+    ] = False
+    reuse: Annotated[
+        str,
+        CliField(
+            "RUN whose model this is, though weft cannot tell (its version, file or address is another): "
+            "continue that run.",
+            "model",
+            metavar="RUN",
+        ),
+    ] = ""
     retry_policy: Annotated[
         Any, CliField("How often and how long to try again: a `RetryPolicy`.", "calls", hidden=True)
     ] = None

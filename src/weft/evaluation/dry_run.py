@@ -10,7 +10,7 @@ from msgspec import Struct
 from weft.benchmarks.base import Assessment, Check, JudgedTurn
 from weft.calls.caller import Caller
 from weft.calls.prices import Price, estimate_usage, output_token_limit
-from weft.errors import ImageError
+from weft.errors import ImageError, StoreError
 from weft.evaluation.generate import ReplySource
 from weft.evaluation.judging import RunProgress, build_items
 from weft.evaluation.plan import RunPlan
@@ -122,14 +122,16 @@ async def estimate_run(
             _, reply = await source.reply_to(sample, turn, dialogue)
             dialogue[turn.number] = reply
             turn_ref = TurnRef(sample.id, turn.number, turn.file, plan.benchmark.name)
-            judged = JudgedTurn(sample, turn, reply, dict(dialogue), turn_ref, plan.options, plan.rubrics)
-            await _judge(plan, judged, models["judge"], blobs, jpegs)
+            judged_turn = JudgedTurn(sample, turn, reply, dict(dialogue), turn_ref, plan.options, plan.rubrics)
+            await _count_judge_calls(plan, judged_turn, models["judge"], blobs, jpegs)
     return {role: models[role].estimate(prices[role]) for role in callers}
 
 
-async def _judge(plan: RunPlan, judged: JudgedTurn, judge: CountingModel, blobs: Blobs, jpegs: JpegCache) -> None:
+async def _count_judge_calls(
+    plan: RunPlan, judged_turn: JudgedTurn, judge: CountingModel, blobs: Blobs, jpegs: JpegCache
+) -> None:
     """Count the judge's calls about one turn."""
-    for question in await collect_questions(build_items(plan, judged), blobs):
+    for question in await collect_questions(build_items(plan, judged_turn), blobs):
         try:
             messages = await prepare_messages(question.messages, question, judge.takes, blobs, jpegs)
         except ImageError:  # the run will report it; here about as much is counted
@@ -139,13 +141,18 @@ async def _judge(plan: RunPlan, judged: JudgedTurn, judge: CountingModel, blobs:
 
 
 async def collect_questions(items: Sequence[Assessment], blobs: Blobs) -> list[Question]:
-    """Return the questions for a judge. Checks are run, since they may lead to questions."""
+    """Return the questions for a judge. Checks are run, since they may lead to questions.
+
+    A check of the benchmark's own that raises leads to none: in a run, too, it costs its verdicts alone.
+    """
     questions: list[Question] = []
     for item in items:
         if isinstance(item, Check):
             try:
-                results = await asyncio.to_thread(item.work, blobs)
-            except ImageError:
+                results = list(await asyncio.to_thread(item.work, blobs))
+            except StoreError:
+                raise
+            except Exception:
                 continue
             questions += [result for result in results if isinstance(result, Question)]
         elif isinstance(item, Question):

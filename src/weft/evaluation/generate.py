@@ -18,12 +18,13 @@ from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.outputs import OutputFolder
 from weft.calls.caller import EndpointDown, Halt, RunHalted
 from weft.errors import BudgetReached, ImageError, MessagesError, StoreError, WeftError, wrap_error
-from weft.evaluation.judging import TurnJudge, check_messages
+from weft.evaluation.judging import TurnJudge
 from weft.evaluation.plan import RunPlan
 from weft.models.adapt import adapt_messages_async
 from weft.models.baselines import ReferenceModel
 from weft.models.compose import apply_strategy
 from weft.models.compose.base import TRIES_NOTE, Composition, join_replies
+from weft.models.message_checks import check_messages
 from weft.models.registry import ResolvedModel
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
@@ -45,6 +46,7 @@ DIALOGUE_HINT = (
     "`dialogue` maps a turn's number to its Reply: to show an earlier turn, write "
     'Message("user", sample.turns[n].prompt) and Message("assistant", dialogue[n].output)'
 )
+WAITS = "waits for turn "  # the beginning of a reason
 DRAWS_PER_TRY = 100  # a strategy may use draw numbers of its own within each try
 RUN_ENDING = (BudgetReached, EndpointDown, MessagesError, RunHalted, StoreError)  # errors that end a run
 Attempt = tuple[tuple[Message, ...], Reply]  # the messages as they were sent, and the reply
@@ -53,7 +55,7 @@ Attempt = tuple[tuple[Message, ...], Reply]  # the messages as they were sent, a
 class ReplySource(Protocol):
     """Where the replies of a run come from."""
 
-    free: bool  # turns that are not asked can be read at no cost; other turns may depend on them
+    reads_unasked_turns: bool  # at no cost: turns that are not asked, on which others may depend
 
     async def reply_to(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
         """Return the messages that the model was sent, as JSON, and its reply."""
@@ -63,13 +65,13 @@ class ReplySource(Protocol):
 class LiveReplies:
     """Replies of a model that is called now: one endpoint, or a composition of several, with or without a strategy."""
 
-    def __init__(self, plan: RunPlan, resolved: ResolvedModel, blobs: Blobs, parts: Mapping[str, Model]) -> None:
-        """`parts` are the Models by role that the resolved model is composed of."""
+    def __init__(self, plan: RunPlan, resolved: ResolvedModel, blobs: Blobs, models: Mapping[str, Model]) -> None:
+        """`models` are the Models by role that the resolved model is composed of."""
         endpoints = resolved.endpoints.values()
         if resolved.composition is None:
-            model = parts["model"]
+            model = models["model"]
         else:
-            model = resolved.composition(resolved.name, parts, blobs)
+            model = resolved.composition(resolved.name, models, blobs)
         if isinstance(model, Composition):
             model.phrasings = {
                 role: endpoint.phrasing for role, endpoint in resolved.endpoints.items() if endpoint.phrasing
@@ -77,7 +79,7 @@ class LiveReplies:
         if plan.strategy != "none":
             phrasing = next((endpoint.phrasing for endpoint in endpoints if endpoint.phrasing), None)
             model = apply_strategy(plan.strategy, model, blobs, phrasing)
-        self.free = all(isinstance(endpoint, OutputFolder) for endpoint in endpoints)
+        self.reads_unasked_turns = all(isinstance(endpoint, OutputFolder) for endpoint in endpoints)
         self.on_error: Callable[[TurnRef, Exception], None] = lambda turn_ref, error: None  # gets foreign code's errors
         self._plan = plan
         self._model = model
@@ -92,17 +94,19 @@ class LiveReplies:
         turn_ref = TurnRef(sample.id, turn.number, turn.file, benchmark.name)
         try:
             messages = benchmark.build_messages(sample, turn, dialogue, self._plan.options)
-            check_messages(messages, f"benchmark {benchmark.name}: build_messages returned")
+            check_messages(messages, f"benchmark {benchmark.name}: build_messages returned", DIALOGUE_HINT)
             required: Sequence[int] = ()
             if self._depends_on_input:
                 required = sorted(benchmark.depends_on(sample, turn, self._plan.options))
-        except MessagesError as error:
-            raise MessagesError(f"{error}. {DIALOGUE_HINT}") from None
+        except MessagesError:
+            raise
         except Exception as error:
             return "[]", self._fail(turn_ref, error)
         for number in required:
             if number in dialogue and dialogue[number].outcome == "failed":
-                reason = f"waits for turn {number + 1}, which failed: {dialogue[number].reason}"
+                reason = dialogue[number].reason
+                if not reason.startswith(WAITS):  # the first turn that failed is named
+                    reason = f"{WAITS}{number + 1}, which failed: {reason}"
                 return "[]", Reply("failed", reason=reason)
         for endpoint in self._reference_models:
             endpoint.set_reference(turn_ref, turn.reference)
@@ -174,7 +178,7 @@ def _join_attempts(reply: Reply, attempts: Sequence[Attempt]) -> Reply:
 class StoredReplies:
     """Replies of a run in the journal: no model is called. A turn whose record in the dataset has changed has none."""
 
-    free = False
+    reads_unasked_turns = False
 
     def __init__(self, turns: Sequence[TurnRecord]) -> None:
         self._turns = {(record.sample, record.turn): record for record in turns}
@@ -240,7 +244,7 @@ class ReplyGenerator:
             dialogue: dict[int, Reply] = {}
             for turn in sample.turns:
                 is_asked = self._plan.includes(turn)
-                if self.halt.reason or not (is_asked or self._source.free):
+                if self.halt.reason or not (is_asked or self._source.reads_unasked_turns):
                     continue
                 messages_json, reply = await self._source.reply_to(sample, turn, dialogue)
                 dialogue[turn.number] = reply
@@ -281,8 +285,8 @@ class ReplyGenerator:
         )
         self._journal.put_turn(self._run, record)
         turn_ref = TurnRef(sample.id, turn.number, turn.file, self._plan.benchmark.name)
-        judged = JudgedTurn(sample, turn, reply, dict(dialogue), turn_ref, self._plan.options, self._plan.rubrics)
-        self._judge.judge_turn(judged, group)
+        judged_turn = JudgedTurn(sample, turn, reply, dict(dialogue), turn_ref, self._plan.options, self._plan.rubrics)
+        self._judge.judge_turn(judged_turn, group)
 
 
 def encode_turn(sample: Sample, turn: Turn) -> str:

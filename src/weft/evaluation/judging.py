@@ -5,21 +5,24 @@ questions; rules give their verdicts at once. A reply that failed through no fau
 """
 
 import asyncio
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from weft.benchmarks.base import Assessment, Check, JudgedTurn
 from weft.calls.caller import EndpointDown, Halt, RunHalted
-from weft.errors import BudgetReached, ImageError, MessagesError, StoreError, UnusableJudge, format_trace, wrap_error
+from weft.errors import BudgetReached, ImageError, StoreError, UnusableJudge, format_trace, wrap_error
 from weft.evaluation.plan import RunPlan
 from weft.judges.vlm import VlmJudge
+from weft.models.message_checks import check_messages
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Image, Message, Question, Text, Thought, TurnRef, Verdict
+from weft.types import Question, TurnRef, Verdict
 
+MAX_ITEMS = 10_000  # questions and verdicts about one turn
 MAX_CHECKS = 4  # in threads at the same time
 OnError = Callable[[TurnRef, Exception], None]
 
@@ -54,15 +57,15 @@ class TurnJudge:
         self._halt = halt
         self._check_slots = asyncio.Semaphore(MAX_CHECKS)
 
-    def judge_turn(self, judged: JudgedTurn, group: asyncio.TaskGroup) -> None:
+    def judge_turn(self, judged_turn: JudgedTurn, group: asyncio.TaskGroup) -> None:
         """Judge a reply: rules at once, questions and checks in tasks of `group`."""
-        items = build_items(self._plan, judged, self._store_trace)
+        items = build_items(self._plan, judged_turn, self._store_trace)
         for item in items:
             self.progress.verdicts_expected += self._count_verdicts(item)
         self._store(item for item in items if isinstance(item, Verdict))
         for item in items:
             if not isinstance(item, Verdict):
-                group.create_task(self._process(item, judged))
+                group.create_task(self._process(item, judged_turn))
 
     def _count_verdicts(self, item: Assessment) -> int:
         """Return how many verdicts an item leads to, as far as it is known in advance."""
@@ -82,13 +85,13 @@ class TurnJudge:
                 self.progress.unscored[verdict.reason] += 1
             self._journal.put_verdict(self._run, verdict)
 
-    async def _process(self, item: Question | Check, judged: JudgedTurn) -> None:
+    async def _process(self, item: Question | Check, judged_turn: JudgedTurn) -> None:
         """Ask a question or run a check. What makes further judging pointless ends the run."""
         try:
             if isinstance(item, Question):
                 await self._ask(item)
             else:
-                await self._run_check(item, judged)
+                await self._run_check(item, judged_turn)
         except (BudgetReached, EndpointDown, RunHalted, UnusableJudge, StoreError) as error:
             self._halt.stop(error)
 
@@ -106,7 +109,7 @@ class TurnJudge:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _run_check(self, check: Check, judged: JudgedTurn) -> None:
+    async def _run_check(self, check: Check, judged_turn: JudgedTurn) -> None:
         """Run a check in a thread, store its verdicts, and ask the questions that it leads to."""
         items: Sequence[Assessment]
         try:
@@ -117,10 +120,10 @@ class TurnJudge:
             raise
         except ImageError as error:
             reason = f"its image {error}"
-            items = [judged.verdict(metric, None, reason, detail=check.detail) for metric in check.metrics]
+            items = [judged_turn.verdict(metric, None, reason, detail=check.detail) for metric in check.metrics]
         except Exception as error:
-            self._store_trace(judged.turn_ref, error)
-            items = _leave_unscored(self._plan, judged, check.metrics, error)
+            self._store_trace(judged_turn.turn_ref, error)
+            items = _leave_unscored(self._plan, judged_turn, check.metrics, error)
         questions = [item for item in items if isinstance(item, Question)]
         verdicts = [item for item in items if isinstance(item, Verdict)]
         expected = sum(map(self._count_verdicts, (*questions, *verdicts)))
@@ -130,7 +133,7 @@ class TurnJudge:
             await self._ask(question)
 
 
-def build_items(plan: RunPlan, judged: JudgedTurn, on_error: OnError | None = None) -> Sequence[Assessment]:
+def build_items(plan: RunPlan, judged_turn: JudgedTurn, on_error: OnError | None = None) -> Sequence[Assessment]:
     """Return a benchmark's questions, checks and verdicts about a reply.
 
     An error in the benchmark's code leaves this reply unscored, and no other: the reply is stored, and would raise it
@@ -138,27 +141,34 @@ def build_items(plan: RunPlan, judged: JudgedTurn, on_error: OnError | None = No
     """
     benchmark = plan.benchmark
     try:
-        metrics = benchmark.metrics_for(judged.turn)
+        named: Any = benchmark.metrics_for(judged_turn.turn)
+        metrics: tuple[Any, ...] = tuple(itertools.islice(named, MAX_ITEMS))
+        is_list = not isinstance(named, str) and len(metrics) < MAX_ITEMS
+        if not is_list or not all(isinstance(metric, str) for metric in metrics):
+            raise TypeError(f"`metrics_for` must return names of metrics, fewer than {MAX_ITEMS:,}")
     except Exception as error:
-        raise wrap_error(_describe(plan, judged.turn_ref), error) from error
+        raise wrap_error(_describe(plan, judged_turn.turn_ref), error) from error
     try:
-        if judged.reply.outcome == "failed":
-            items = list(benchmark.on_failed(judged))
-        elif judged.reply.outcome == "answered":
-            items = list(benchmark.questions(judged))
+        if judged_turn.reply.outcome == "failed":
+            produced = benchmark.on_failed(judged_turn)
+        elif judged_turn.reply.outcome == "answered":
+            produced = benchmark.questions(judged_turn)
         else:
-            items = list(benchmark.on_no_answer(judged))
-        check_items(items, judged.turn_ref, metrics)
+            produced = benchmark.on_no_answer(judged_turn)
+        items = list(itertools.islice(produced, MAX_ITEMS))
+        if len(items) == MAX_ITEMS:
+            raise ValueError(f"{MAX_ITEMS:,} or more questions and verdicts about one turn: does it ever end?")
+        check_items(items, judged_turn.turn_ref, metrics)
     except Exception as error:
         if on_error is not None:
-            on_error(judged.turn_ref, error)
-        return _leave_unscored(plan, judged, metrics, error)
+            on_error(judged_turn.turn_ref, error)
+        return _leave_unscored(plan, judged_turn, metrics, error)
     return items
 
 
-def _leave_unscored(plan: RunPlan, judged: JudgedTurn, metrics: Sequence[str], error: Exception) -> list[Verdict]:
-    reason = str(wrap_error(_describe(plan, judged.turn_ref), error))
-    return [judged.verdict(metric, None, reason) for metric in metrics]
+def _leave_unscored(plan: RunPlan, judged_turn: JudgedTurn, metrics: Sequence[str], error: Exception) -> list[Verdict]:
+    reason = str(wrap_error(_describe(plan, judged_turn.turn_ref), error))
+    return [judged_turn.verdict(metric, None, reason) for metric in metrics]
 
 
 def check_items(items: Sequence[Assessment], turn_ref: TurnRef, expected_metrics: Sequence[str]) -> None:
@@ -199,40 +209,6 @@ def check_items(items: Sequence[Assessment], turn_ref: TurnRef, expected_metrics
         raise ValueError(
             f"nothing is asked or said about {', '.join(missing)}; `metrics_for` tells which metrics a turn has"
         )
-
-
-def check_messages(messages: Any, source: str) -> None:
-    """Check the messages that a benchmark wrote, before they are sent. `source` begins the error ("... returned").
-
-    Raises MessagesError for anything but a tuple or list of `Message`: the benchmark's code is wrong. Raises TypeError
-    for a part that is no Text, Image or Thought: that may be the fault of one reply, and costs one turn.
-    """
-    if not isinstance(messages, tuple | list):
-        raise MessagesError(f"{source} {_with_article(messages)}; expected a tuple of Message")
-    for position, message in enumerate(cast(Sequence[Any], messages)):
-        if not isinstance(message, Message):
-            raise MessagesError(f"{source} {_with_article(message)} at position {position}; expected Message")
-        _check_parts(message)
-
-
-def _check_parts(message: Message) -> None:
-    parts: tuple[Any, ...] = message.parts
-    for part in parts:
-        if not isinstance(part, Text | Image | Thought):
-            raise TypeError(
-                f"a part of a message is {_with_article(part)}, {str(part)[:60]!r}; parts are Text, Image or Thought"
-            )
-        if isinstance(part, Image):
-            continue
-        text: Any = part.text
-        if not isinstance(text, str):
-            raise TypeError(f"the text of a {type(part).__name__} is {_with_article(text)}: it must be a str")
-
-
-def _with_article(value: object) -> str:
-    name = type(value).__name__
-    article = "an" if name[0] in "aeiouAEIOU" else "a"
-    return f"{article} {name}"
 
 
 def _describe(plan: RunPlan, turn_ref: TurnRef) -> str:

@@ -1,6 +1,7 @@
-"""What a run is: everything that decides what it asks and how that is scored. Its digest names the run, so that the
-same
-command is the same run."""
+"""What a run is: everything that decides what it asks and how that is scored.
+
+Its digest names the run, so that the same command is the same run.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from msgspec import Struct
 from weft import __version__
 from weft.benchmarks.base import Benchmark
 from weft.benchmarks.prompts import Rubrics
+from weft.errors import wrap_error
 from weft.models.endpoint import Endpoint
 from weft.models.registry import COMPOSITION_PATTERN, ResolvedModel
 from weft.secrets import strip_url_secrets
@@ -95,7 +97,10 @@ class RunPlan(Struct, frozen=True):
 
     def includes(self, turn: Turn) -> bool:
         """Return whether the model is asked this turn."""
-        return self.benchmark.includes(turn, self.options)
+        try:
+            return bool(self.benchmark.includes(turn, self.options))
+        except Exception as error:
+            raise wrap_error(f"benchmark {self.benchmark.name}: which turns it includes", error) from error
 
 
 def _slug(text: str) -> str:

@@ -11,7 +11,7 @@ from weft.untrusted import format_for_terminal
 
 
 def format_facts(session: Session) -> str:
-    """Return rate, cost and outcomes in one line."""
+    """Return rate, cost and outcomes in one line. Calls are those of all endpoints together."""
     progress = session.progress
     budget = session.budget
     tallies = [caller.tally for caller in session.callers.values()]
@@ -19,9 +19,9 @@ def format_facts(session: Session) -> str:
     cached = sum(tally.cached for tally in tallies)
     retries = sum(tally.retries.total() for tally in tallies)
     rate = calls / max(time.monotonic() - progress.started, 0.001)
-    words = [f"{calls} calls", f"{rate:.1f}/s"]
+    words = [f"{calls} calls made", f"{rate:.1f}/s"]
     if cached:
-        words.append(f"{cached} cached")
+        words.append(f"{cached} calls cached")
     if budget.unknown:
         words.append("cost unknown")
     else:
@@ -40,9 +40,12 @@ def format_roles(session: Session) -> list[str]:
     """Return a line for each endpoint of the run."""
     lines: list[str] = []
     for role, caller in session.callers.items():
-        words = [f"{caller.tally.calls} calls", f"{caller.limiter.active} of {int(caller.limiter.limit)} in flight"]
+        words = [
+            f"{caller.tally.calls} calls made",
+            f"{caller.limiter.active} of {int(caller.limiter.limit)} in flight",
+        ]
         if caller.tally.cached:
-            words.append(f"{caller.tally.cached} cached")
+            words.append(f"{caller.tally.cached} calls cached")
         if caller.tally.retries:
             words.append(f"{caller.tally.retries.total()} retries")
         if caller.endpoint.status_line:

@@ -1,8 +1,12 @@
 """Explains before a run why it does not reuse answers that seem to be cached, and why it does where that may
 surprise."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlsplit
 
+from weft.models.endpoint import Endpoint
+from weft.models.registry import KEY_BY_HOST
+from weft.models.versions import is_derived
 from weft.store.manifest import Identity, Manifest
 from weft.store.records import RunRecord
 
@@ -25,23 +29,45 @@ def find_reuse_notes(
     manifest: Manifest,
     code_digest: str = "",
     has_answers: Callable[[str], bool] | None = None,
+    endpoints: Mapping[str, Endpoint] | None = None,
+    *,
+    fresh: bool = False,
 ) -> list[str]:
     """Return notes on reuse for a run that is about to begin.
 
     `records` are the runs so far, sorted ascending by time; `code_digest` that of the model's code, if it is the user's
-    own.
+    own; `fresh`: nothing is reused.
     """
+    notes = _note_other_answers(records, run, manifest, code_digest, has_answers)
+    endpoints = endpoints or {}
+    notes += [endpoint.version_note for endpoint in endpoints.values() if endpoint.version_note]
+    if fresh:
+        notes.append(f"all is asked anew, as {run}; reuse={run} continues it")
+    elif records:
+        notes += _note_served_weights(records, endpoints)
+    return notes
+
+
+def _note_other_answers(
+    records: Sequence[RunRecord],
+    run: str,
+    manifest: Manifest,
+    code_digest: str,
+    has_answers: Callable[[str], bool] | None,
+) -> list[str]:
+    """Return a note if the latest run of a model of this name on these data has answers that are not reused, or if its
+    code is another."""
     model = manifest.model
     if any(record.id == run for record in records):
         return _note_edited_code(records, manifest, code_digest)
+    if any(record.manifest.model == model and record.manifest.dataset == manifest.dataset for record in records):
+        return _note_edited_code(records, manifest, code_digest)  # its answers are reused, whatever came after
     for record in reversed(records):
         other = record.manifest.model
         if other.name != model.name or record.manifest.dataset != manifest.dataset:
             continue
         keys = dict.fromkeys((*IDENTITY_LABELS, *model, *other))
         differing = [key for key in keys if model.get(key) != other.get(key)]
-        if not differing:  # its answers are reused
-            return _note_edited_code(records, manifest, code_digest)
         if set(differing) <= set(IDENTITY_LABELS) and (has_answers is None or has_answers(record.id)):
             reason = _describe_difference(differing, other, model)
             return [f"answers of {record.id} are not reused for this model: {reason}"]
@@ -49,14 +75,21 @@ def find_reuse_notes(
 
 
 def _describe_difference(differing: Sequence[str], before: Identity, now: Identity) -> str:
-    both_from_code = before.version.startswith("source:") and now.version.startswith("source:")
-    if list(differing) == ["version"] and both_from_code:
-        return "its source has changed since; set `version` on it, and only that counts"
+    if list(differing) == ["version"] and is_derived(before.version) and is_derived(now.version):
+        return (
+            "its code, a value or the weights have changed since, or weft cannot tell; "
+            "set `version` on it, and only that counts"
+        )
     differences: list[str] = []
     for key in differing:
-        old = before.get(key) or "none"
-        new = now.get(key) or "none"
-        differences.append(f"its {IDENTITY_LABELS[key]} was {old}, and is {new}")
+        old, new = before.get(key), now.get(key)
+        label = IDENTITY_LABELS[key]
+        if old and new:
+            differences.append(f"its {label} was {old}, and is {new}")
+        elif old:
+            differences.append(f"it had the {label} {old}, and has none")
+        else:
+            differences.append(f"it had no {label}, and has {new}")
     return f"{'; '.join(differences)}; {ADVICE}"
 
 
@@ -73,3 +106,35 @@ def _note_edited_code(records: Sequence[RunRecord], manifest: Manifest, code_dig
             f"answers of {record.id} are reused"
         ]
     return []
+
+
+def _note_served_weights(records: Sequence[RunRecord], endpoints: Mapping[str, Endpoint]) -> list[str]:
+    """Return a note if models on the user's own servers have answers: weft cannot see which weights they have."""
+    names: dict[str, None] = {}
+    addresses: dict[str, None] = {}
+    for role, endpoint in endpoints.items():
+        if "version" in endpoint.identity or not _has_own_weights(endpoint.address):
+            continue
+        if any(_has_identity(record.manifest, role, endpoint) for record in records):
+            names[endpoint.name] = None
+            addresses[endpoint.address] = None
+    if not names:
+        return []
+    return [
+        f"answers of {' and '.join(names)} are reused: weft assumes that the same weights are still served at "
+        f"{' and '.join(addresses)}. A version (--model-opt version=NAME) tells weights apart, --fresh asks anew"
+    ]
+
+
+def _has_identity(manifest: Manifest, role: str, endpoint: Endpoint) -> bool:
+    if role == "judge":
+        stored = manifest.judge
+    else:
+        stored = manifest.model.parts.get(role, manifest.model)
+    return stored.name == endpoint.name and all(stored.get(key) == value for key, value in endpoint.identity.items())
+
+
+def _has_own_weights(address: str) -> bool:
+    """Return whether a server is no known provider's, so that its weights may be changed by the user."""
+    parts = urlsplit(address)
+    return parts.scheme in ("http", "https") and (parts.hostname or "") not in KEY_BY_HOST

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from weft.benchmarks.base import Benchmark, load_benchmark, locate_code
-from weft.errors import UserError
+from weft.errors import UserError, WeftError, wrap_error
 from weft.evaluation.config import RESERVED_NAMES, RunConfig
 from weft.evaluation.generate import LiveReplies, ReplySource, StoredReplies
 from weft.evaluation.plan import RunPlan, describe_model
+from weft.evaluation.reuse import identify_endpoints
 from weft.evaluation.selection import load_dataset
 from weft.models.baselines import ReferenceModel
 from weft.models.endpoint import Endpoint
@@ -23,6 +24,7 @@ from weft.models.presets import find_preset, is_judge_preset
 from weft.models.registry import ResolvedModel, resolve_model
 from weft.results.run import Run, load_run
 from weft.store.blobs import Blobs
+from weft.store.manifest import Sampling
 from weft.types import Dataset, Model
 from weft.workspace import Workspace, read_only_journal
 
@@ -89,6 +91,8 @@ class LiveModel:
         code_digest = ""
         dry_run_note = ""
         if resolved is not None:
+            if config.fresh or config.reuse:
+                identify_endpoints(config, resolved.endpoints)
             endpoints = resolved.endpoints.values()
             code_digest = next((endpoint.code_digest for endpoint in endpoints if endpoint.code_digest), "")
             if resolved.composition is not None:
@@ -98,7 +102,7 @@ class LiveModel:
         model = ModelUnderTest(resolved, workspace.blobs)
         return RunInputs(
             benchmark=benchmark,
-            options=benchmark.parse_options(config.options),
+            options=_read_options(benchmark, config.options),
             load=partial(load_dataset, benchmark, Path(data), workspace.blobs, groups, config.limit),
             replies=model.replies,
             model=model.endpoints,
@@ -111,6 +115,17 @@ class LiveModel:
             dry_run_note=dry_run_note,
             unsupported_reason=model.unsupported_reason,
         )
+
+
+def _read_options(benchmark: Benchmark, values: Mapping[str, Any]) -> Struct:
+    """Have a benchmark parse its options. Raises WeftError where its code fails, or returns anything but a struct."""
+    try:
+        options = benchmark.parse_options(values)
+    except Exception as error:
+        raise wrap_error(f"benchmark {benchmark.name}: its options", error) from error
+    if not isinstance(options, Struct):
+        raise WeftError(f"benchmark {benchmark.name}: parse_options returned {type(options).__name__}, not a Struct")
+    return options
 
 
 def _resolve_model(config: RunConfig, workspace: Workspace, benchmark: Benchmark, preset: str) -> ResolvedModel | None:
@@ -145,10 +160,10 @@ class ModelUnderTest(Struct):
             self.resolved = ResolvedModel("reference", {"model": ReferenceModel(dataset.digest, self.blobs)})
         return describe_model(self.resolved), self.resolved.endpoints
 
-    def replies(self, plan: RunPlan, parts: Mapping[str, Model]) -> LiveReplies:
+    def replies(self, plan: RunPlan, models: Mapping[str, Model]) -> LiveReplies:
         """Return the source of replies, given Models by role."""
         assert self.resolved is not None
-        return LiveReplies(plan, self.resolved, self.blobs, parts)
+        return LiveReplies(plan, self.resolved, self.blobs, models)
 
     def unsupported_reason(self, modality: Any) -> str:
         """Return why the model cannot answer a turn; empty if it can, and for every composition."""
@@ -173,8 +188,9 @@ class StoredRun(Struct, frozen=True):
         known_options = benchmark.Options.__struct_fields__
         options = {name: value for name, value in manifest.options.items() if name in known_options}
         selection: dict[str, Any] = {"limit": manifest.limit, "where": manifest.where}
-        if manifest.sample is not None:
-            selection["sample"] = {"count": manifest.sample.count, "seed": manifest.sample.seed}
+        sampling = _choose_sampling(config, stored)
+        if sampling is not None:
+            selection["sample"] = {"count": sampling.count, "seed": sampling.seed}
         if "model" in manifest.presets:
             selection["presets"] = {"model": manifest.presets["model"]}
         names = find_config_names(workspace.settings, judge=config.judge)
@@ -182,9 +198,9 @@ class StoredRun(Struct, frozen=True):
             names["model"] = stored.record.names["model"]
         return RunInputs(
             benchmark=benchmark,
-            options=benchmark.parse_options(options),
+            options=_read_options(benchmark, options),
             load=partial(load_dataset, benchmark, data, workspace.blobs, manifest.where, manifest.limit),
-            replies=lambda plan, parts: StoredReplies(stored.turns),
+            replies=lambda plan, models: StoredReplies(stored.turns),
             model=lambda dataset: (manifest.model, {}),
             locations=(stored.record.benchmark, str(data)),
             strategy=manifest.strategy,
@@ -192,6 +208,28 @@ class StoredRun(Struct, frozen=True):
             names=names,
             digest=manifest.dataset.digest,
         )
+
+
+def _choose_sampling(config: RunConfig, run: Run) -> Sampling | None:
+    """Return which random subset of a stored run is judged: that of the run itself, unless a smaller one is asked for.
+
+    The samples are those that the model's own run would have had with the same `--sample` and `--seed`: the same ones
+    on every call, and for every run of the dataset. Raises UserError for a seed that would draw others."""
+    manifest = run.record.manifest
+    if config.sample is None:
+        if config.seed is not None:
+            raise UserError("--seed says which samples --sample draws: give --sample, too")
+        return manifest.sample
+    if manifest.options.get("sample"):
+        raise UserError(f"{run.id} is a sample by its benchmark's own --sample: judge all of it")
+    seed = config.seed or 0
+    if manifest.sample is not None:
+        if config.seed not in (None, manifest.sample.seed):
+            raise UserError(f"{run.id} is a random sample itself, with seed {manifest.sample.seed}: leave out --seed")
+        seed = manifest.sample.seed
+    if run.record.expected is not None and config.sample >= run.record.expected.samples:
+        return manifest.sample
+    return Sampling(config.sample, seed)
 
 
 def _check_complete(run: Run) -> None:

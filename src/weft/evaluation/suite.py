@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from weft.benchmarks.base import Benchmark, is_known, load_benchmark
@@ -19,19 +20,19 @@ from weft.models import registry
 from weft.models.config import read_config
 from weft.models.registry import resolve_model
 from weft.results.index import RunEntry, list_runs
-from weft.results.run import Gist
 from weft.results.titles import TitleInput, model_name
 from weft.store.journal import Journal
 from weft.types import Cell, Row, Table
 from weft.workspace import open_blobs
 
 AVERAGE = "mean share"
-# between models; addresses and the parts of a composition have commas of their own
-JOINS = re.compile(r",(?!https?://|\w+=|\w+\.py:)")
+TEXT_SETTINGS = ("data", "judge")  # which in Python may be more than a text
+# Commas between models; addresses and the parts of a composition have commas of their own.
+SEPARATOR = re.compile(r",(?!https?://|\w+=|\w+\.py:)")
 
 
 class SuiteEntry(Struct, frozen=True):
-    """One section: what it is called, its benchmark, and what is set for it."""
+    """A section of the config file: its name, its benchmark, and its settings."""
 
     section: str
     benchmark: str
@@ -39,82 +40,94 @@ class SuiteEntry(Struct, frozen=True):
 
 
 def read_entries(config: Mapping[str, Any], only: Sequence[str] = ()) -> list[SuiteEntry]:
-    found: Mapping[str, Any] = config.get("suite", {})
-    if not found:
+    """Return the sections of a config file, all or only those named. Raises UserError for a name that is not there."""
+    sections: Mapping[str, Any] = config.get("suite", {})
+    if not sections:
         raise UserError(
             "there is no suite: write [suite.BENCHMARK] sections with `data` in weft.toml, or in a file given by "
             "--config (weft init)"
         )
-    unknown = [name for name in only if name not in found]
+    unknown = [name for name in only if name not in sections]
     if unknown:
-        raise UserError(f"the suite has no {unknown[0]!r}; it has {', '.join(found)}")
-    made: list[SuiteEntry] = []
-    for section, settings in found.items():
+        raise UserError(f"the suite has no {unknown[0]!r}; it has {', '.join(sections)}")
+    entries: list[SuiteEntry] = []
+    for section, settings in sections.items():
         if only and section not in only:
             continue
-        named = dict(settings)
-        made.append(SuiteEntry(section, str(named.pop("benchmark", section)), named))
-    return made
+        others = dict(settings)
+        benchmark = str(others.pop("benchmark", section))
+        entries.append(SuiteEntry(section, benchmark, others))
+    return entries
 
 
 def split_models(texts: Sequence[str]) -> list[str]:
-    """Models that stand behind one another with commas, or were given one by one."""
-    made = [one.strip() for text in texts for one in JOINS.split(text) if one.strip()]
-    if not made:
+    """Split models that are separated by commas, or were given one by one. Raises UserError if there is none."""
+    parts = [part.strip() for text in texts for part in SEPARATOR.split(text)]
+    models = [part for part in parts if part]
+    if not models:
         raise UserError("give --models: names from weft.toml, or models as for `weft run`, with commas between them")
-    return made
+    return models
 
 
 def build_jobs(
-    some: Sequence[SuiteEntry], models: Sequence[str], judge: str | None, **common: Any
+    entries: Sequence[SuiteEntry], models: Sequence[str], judge: str | None, **common: Any
 ) -> Iterator[tuple[SuiteEntry, str, RunConfig]]:
-    """What a suite runs: benchmark by benchmark, so that its data are read while they are at hand."""
-    for entry in some:
+    """Yield the configuration of each run, benchmark by benchmark, so that its data are read once.
+
+    A section's settings take precedence over `common` ones. Raises UserError for a section without a judge.
+    """
+    for entry in entries:
         benchmark = load_benchmark(entry.benchmark)
-        own, job = _parted(entry, benchmark)
-        judged = job.pop("judge", None) or judge
-        if judged is None:
+        options, settings = _split_settings(entry, benchmark)
+        entry_judge = settings.pop("judge", None) or judge
+        if entry_judge is None:
             raise UserError(f"[suite.{entry.section}] has no judge: give --judge, or judge = ... in its section")
+        fields: dict[str, Any] = {**common, **settings, "judge": entry_judge, "options": options}
         for model in models:
-            yield (
-                entry,
-                model,
-                RunConfig(benchmark=entry.benchmark, model=model, judge=judged, options=own, **{**common, **job}),
-            )
+            yield entry, model, RunConfig(benchmark=entry.benchmark, model=model, **fields)
 
 
 def check_names(job: RunConfig) -> None:
-    """Raises UserError for a model or a judge that there is not."""
+    """Raise UserError for a model or a judge that does not exist."""
     blobs = open_blobs(Path(job.home))
     settings = read_config()
     if job.model != "reference":
-        resolve_model(
-            job.model,
-            blobs,
-            job.model_options,
-            settings,
-            str(job.data),
-            load_benchmark(job.benchmark).preparation.outputs,
-        )
+        outputs = load_benchmark(job.benchmark).preparation.outputs
+        resolve_model(job.model, blobs, job.model_options, settings, str(job.data), outputs)
     registry.resolve_endpoint(job.judge, blobs, job.judge_options, settings, str(job.data))
 
 
-def _parted(entry: SuiteEntry, benchmark: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A section's options of its benchmark, and those that every run has."""
-    own = dict[str, Any]()
-    job = dict[str, Any]()
-    where = dict[str, str]()
+def _split_settings(entry: SuiteEntry, benchmark: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split a section's settings into options of its benchmark, and those that every run has.
+
+    Raises UserError for a setting that is neither.
+    """
+    options: dict[str, Any] = {}
+    common: dict[str, Any] = {}
+    where: dict[str, str] = {}
     for key, value in entry.settings.items():
         name = key.replace("-", "_")
         if name in benchmark.Options.__struct_fields__:
-            own[name] = value
+            options[name] = value
         elif name in benchmark.axes:
             where[name] = str(value)
         elif name in RunConfig.__struct_fields__ and name not in ("benchmark", "model", "options", "home"):
-            job[name] = value
+            common[name] = _convert_setting(entry.section, name, value)
         else:
             raise UserError(f"[suite.{entry.section}] {key}: neither {benchmark.name} nor every run has such an option")
-    return own, {**job, **({"where": {**dict(job.get("where", {})), **where}} if where else {})}
+    if where:
+        common["where"] = {**dict(common.get("where", {})), **where}
+    return options, common
+
+
+def _convert_setting(section: str, name: str, value: Any) -> Any:
+    """Return a setting that every run has. Raises UserError for a value of another type."""
+    types: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(RunConfig)}
+    expected = str if name in TEXT_SETTINGS else types[name]
+    try:
+        return msgspec.convert(value, expected)
+    except msgspec.ValidationError as error:
+        raise UserError(f"[suite.{section}] {name}: {error}") from None
 
 
 class ScoreCard(Struct, frozen=True):
@@ -127,44 +140,57 @@ class ScoreCard(Struct, frozen=True):
 
 
 def build_score_card(journal: Journal, benchmarks: Any = None, *, average: bool = False) -> ScoreCard:
-    """Of the latest run for each model and section. Raises UserError where there is none."""
-    latest: dict[str, dict[str, RunEntry]] = {}
-    for one in sorted(list_runs(journal, benchmarks), key=lambda one: one.record.started):
-        section = one.record.names.get("suite", "")
-        if section:
-            latest.setdefault(model_name(TitleInput(one.record.manifest, one.record.names)), {})[section] = one
+    """Build the card of the latest run for each model and section. Raises UserError where there is none."""
+    latest = _find_latest(journal, benchmarks)
     if not latest:
         raise UserError(f"no run in {journal.path} was made by `weft suite run`")
-    sections = list(dict.fromkeys(section for some in latest.values() for section in some))
-    notes = [note for section in sections for note in _notes(section, latest)]
-    full = {section: _full(latest, section) for section in sections}
-    scales = ", ".join(f"{section} of {value:g}" for section, value in full.items() if value)
-    told = [
+    sections = list(dict.fromkeys(section for runs in latest.values() for section in runs))
+    notes = [note for section in sections for note in _compare_notes(section, latest)]
+    max_scores = {section: _find_max_score(latest, section) for section in sections}
+    scales = ", ".join(f"{section} of {score:g}" for section, score in max_scores.items() if score)
+    caption = [
         f"Each benchmark's headline score on its paper's scale ({scales}), with its 95% interval by dialogue.",
         *notes,
     ]
-    told += [MEANS] if average else []
-    rows = tuple(Row(model, _cells(some, sections, full, average)) for model, some in latest.items())
-    scores = Table("Score card", (*sections, *([AVERAGE] if average else [])), rows, " ".join(told), 3)
-    paid = tuple(_cost(model, some, sections) for model, some in latest.items())
-    costs = Table("What it cost, USD", (*sections, "all"), paid, COSTS, 2, "mixed")
-    ids = {model: {section: one.record.id for section, one in some.items()} for model, some in latest.items()}
+    columns = [*sections]
+    if average:
+        caption.append(AVERAGE_CAPTION)
+        columns.append(AVERAGE)
+    rows = tuple(Row(model, _score_cells(runs, sections, max_scores, average)) for model, runs in latest.items())
+    scores = Table("Score card", tuple(columns), rows, " ".join(caption), 3)
+    cost_rows = tuple(_cost_row(model, runs, sections) for model, runs in latest.items())
+    costs = Table("What it cost, USD", (*sections, "all"), cost_rows, COST_CAPTION, 2, "mixed")
+    ids: dict[str, dict[str, str]] = {}
+    for model, runs in latest.items():
+        ids[model] = {section: run.record.id for section, run in runs.items()}
     return ScoreCard(scores, costs, ids, tuple(notes))
 
 
-COSTS = (
+def _find_latest(journal: Journal, benchmarks: Any) -> dict[str, dict[str, RunEntry]]:
+    """The latest runs of suites by model and section."""
+    latest: dict[str, dict[str, RunEntry]] = {}
+    for run in sorted(list_runs(journal, benchmarks), key=lambda run: run.record.started):
+        names = run.record.names
+        section = names.get("suite", "")
+        if section:
+            model = model_name(TitleInput(run.record.manifest, names))
+            latest.setdefault(model, {})[section] = run
+    return latest
+
+
+COST_CAPTION = (
     "Calls made for these runs, of model and judge. Replies cached by earlier runs cost nothing again. "
     "A dash: the price is not known."
 )
-MEANS = (
+AVERAGE_CAPTION = (
     f"{AVERAGE}: the unweighted mean of shares of full marks, over benchmarks that measure different things. "
     "It is shown because --average asked for it."
 )
 
 
-def _notes(section: str, latest: Mapping[str, Mapping[str, RunEntry]]) -> Iterator[str]:
-    """Why a column's numbers do not compare."""
-    manifests = [some[section].record.manifest for some in latest.values() if section in some]
+def _compare_notes(section: str, latest: Mapping[str, Mapping[str, RunEntry]]) -> Iterator[str]:
+    """Why a column's numbers do not compare, if so."""
+    manifests = [runs[section].record.manifest for runs in latest.values() if section in runs]
     judges = sorted({manifest.judge.name for manifest in manifests})
     if len(judges) > 1:
         yield f"{section} was judged by {' and by '.join(judges)}: its numbers do not compare."
@@ -172,35 +198,41 @@ def _notes(section: str, latest: Mapping[str, Mapping[str, RunEntry]]) -> Iterat
         yield f"{section}: these models were asked about different data; run the suite again."
 
 
-def _full(latest: Mapping[str, Mapping[str, RunEntry]], section: str) -> float | None:
-    record = next(some[section].record for some in latest.values() if section in some)
+def _find_max_score(latest: Mapping[str, Mapping[str, RunEntry]], section: str) -> float | None:
+    """Full marks on the scale of a section's benchmark; None if the benchmark is not known here."""
+    record = next(runs[section].record for runs in latest.values() if section in runs)
     if is_known(record.benchmark):
         return load_benchmark(record.benchmark).presentation.max_score
     return None
 
 
-def _cells(
-    some: Mapping[str, RunEntry], sections: Sequence[str], full: Mapping[str, float | None], average: bool
+def _score_cells(
+    runs: Mapping[str, RunEntry], sections: Sequence[str], max_scores: Mapping[str, float | None], average: bool
 ) -> dict[str, Cell]:
-    made = {section: _cell(some[section].gist, some[section].expected_turns) for section in sections if section in some}
-    shares = [(cell.value, full[section]) for section, cell in made.items()]
-    if average and len(made) == len(sections) and all(value is not None and scale for value, scale in shares):
-        values = [(value or 0.0) / (scale or 1.0) for value, scale in shares]
-        made[AVERAGE] = Cell(sum(values) / len(values))
-    return made
+    """A model's scores by section, and their average if it is asked for and none is missing."""
+    cells = {section: _score_cell(runs[section]) for section in sections if section in runs}
+    if not average or len(cells) < len(sections):
+        return cells
+    shares: list[float] = []
+    for section, cell in cells.items():
+        max_score = max_scores[section]
+        if cell.value is None or not max_score:
+            return cells
+        shares.append(cell.value / max_score)
+    return {**cells, AVERAGE: Cell(sum(shares) / len(shares))}
 
 
-def _cell(gist: Gist, due: int | None) -> Cell:
-    # turns that are not there yet count as what is not scored
-    if due is None:
-        missing = 1
-    else:
-        missing = due - gist.turns
+def _score_cell(run: RunEntry) -> Cell:
+    """Turns that a run has not reached yet count as expected and unscored."""
+    gist = run.gist
+    missing = 1 if run.expected_turns is None else run.expected_turns - gist.turns
     return Cell(gist.value, gist.scored, gist.expected + max(0, missing), gist.low, gist.high, digits=gist.digits)
 
 
-def _cost(model: str, some: Mapping[str, RunEntry], sections: Sequence[str]) -> Row:
-    costs = {section: some[section].gist.cost for section in sections if section in some}
-    known = [cost for cost in costs.values() if cost is not None]
+def _cost_row(model: str, runs: Mapping[str, RunEntry], sections: Sequence[str]) -> Row:
+    """What each run of a model cost, and their sum if every cost is known."""
+    costs = {section: runs[section].gist.cost for section in sections if section in runs}
     cells = {section: Cell(cost) for section, cost in costs.items()}
-    return Row(model, {**cells, "all": Cell(sum(known) if len(known) == len(costs) else None)})
+    known = [cost for cost in costs.values() if cost is not None]
+    total = sum(known) if len(known) == len(costs) else None
+    return Row(model, {**cells, "all": Cell(total)})

@@ -1,5 +1,8 @@
-"""One document, asked for in a sentence: a run without a dataset and without a judge. It is journalled, budgeted and
-resumed like any other: the same sentence to the same model is the same document, and costs nothing the second time."""
+"""Write one document from a prompt: a run without a dataset and without a judge.
+
+It is journalled, budgeted and resumed like any other run: the same prompt to the same model costs nothing the second
+time.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +18,7 @@ from weft.benchmarks.prompts import Rubrics, build_rubrics
 from weft.benchmarks.records import digest_samples
 from weft.errors import ImageError, UserError
 from weft.evaluation.config import RunConfig
+from weft.evaluation.reuse import identify_endpoints
 from weft.evaluation.sources import ModelUnderTest, RunInputs
 from weft.models.compose.imagine import parse_plan
 from weft.models.endpoint import Endpoint
@@ -27,16 +31,18 @@ from weft.types import Dataset, Dialogue, Image, LoadedDataset, Message, Part, R
 from weft.untrusted import read_file
 from weft.workspace import Workspace, read_only_journal
 
-DOCUMENT = "document"  # what its one sample is called
+DOCUMENT = "document"  # the id of its one sample
 
 
 class WritingPreparation(Preparation, frozen=True):
+    """No prompts for a judge."""
+
     def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
         return build_rubrics({}, "weft")
 
 
 class WritingBenchmark(Benchmark):
-    """Nothing is judged."""
+    """A benchmark of one interleaved turn that is not judged."""
 
     name = "write"
     version = "1"
@@ -50,7 +56,7 @@ class WritingBenchmark(Benchmark):
     def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: Any) -> tuple[Message, ...]:
         return (Message("user", turn.prompt),)
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
         return ()
 
     def tables(self, runs: Sequence[RunResults]) -> Iterator[Table]:
@@ -61,34 +67,38 @@ class WritingBenchmark(Benchmark):
 
 
 class WritingRequest(Struct, frozen=True):
-    """What to write, with images at hand. Nobody judges it."""
+    """A prompt for a document, and the images that it shows."""
 
     text: str
     images: tuple[Path, ...] = ()
 
     def open(self, config: RunConfig, workspace: Workspace) -> RunInputs:
         if not self.text.strip():
-            raise UserError("say what is to be written")
+            raise UserError("the prompt for the document is empty")
         benchmark = WritingBenchmark()
         blobs = workspace.blobs
-        asked = ModelUnderTest(resolve_model(config.model, blobs, config.model_options, workspace.settings), blobs)
-        ask: tuple[Part, ...] = (Text(self.text), *(_picture(path, blobs) for path in self.images))
-        sample = Sample(DOCUMENT, (Turn(0, ask, "interleaved", ()),))
+        resolved = resolve_model(config.model, blobs, config.model_options, workspace.settings)
+        if config.fresh or config.reuse:
+            identify_endpoints(config, resolved.endpoints)
+        model = ModelUnderTest(resolved, blobs)
+        images = [_store_image(path, blobs) for path in self.images]
+        prompt: tuple[Part, ...] = (Text(self.text), *images)
+        sample = Sample(DOCUMENT, (Turn(0, prompt, "interleaved", ()),))
         return RunInputs(
             benchmark=benchmark,
             options=benchmark.parse_options({}),
             load=lambda: LoadedDataset("a sentence", digest_samples([sample]), (sample,), (), 1),
-            replies=asked.replies,
-            model=asked.endpoints,
+            replies=model.replies,
+            model=model.endpoints,
             locations=(benchmark.name, ""),
             judge=Endpoint("nobody"),
             prices={"nobody": {"in": 0, "out": 0}},
         )
 
 
-def _picture(path: Path, blobs: Blobs) -> Image:
+def _store_image(path: Path, blobs: Blobs) -> Image:
     try:
-        return blobs.put(read_file(path, MAX_BYTES, ImageError))
+        return blobs.put(read_file(path, MAX_BYTES, ImageError), unchanged=True)
     except ImageError as error:
         raise UserError(f"{path} {error}") from None
     except OSError as error:
@@ -96,15 +106,18 @@ def _picture(path: Path, blobs: Blobs) -> Image:
 
 
 def find_document(run: Run) -> Reply:
-    """What was written."""
+    """Return the document; a failed reply if there is none."""
     if run.turns:
         return run.turns[0].reply
     return Reply("failed", reason="nothing was written")
 
 
 def find_image_prompts(run: Run, home: Path) -> tuple[str, ...]:
-    """What a planner ordered, picture by picture; nothing where there was no planner."""
+    """Return the planner's prompts for images, in order; nothing if the model has no planner."""
     with read_only_journal(home) as journal:
         calls = journal.calls(list(find_document(run).keys))
-    plans = [msgspec.json.decode(call.reply, type=Reply) for call in calls.values() if call.role == "planner"]
-    return tuple(order.prompt for plan in plans[:1] for order in parse_plan(split_thinking(plan.text)[1]).images)
+    for call in calls.values():
+        if call.role == "planner":
+            _, plan = split_thinking(msgspec.json.decode(call.reply, type=Reply).text)
+            return tuple(order.prompt for order in parse_plan(plan).images)
+    return ()

@@ -23,7 +23,7 @@ from weft.models.baselines import UncachedEndpoint
 from weft.models.endpoint import FATAL, NO_RETRY, UNDECIDED, CallError, EndpointReply
 from weft.models.registry import ModelSpec, provider_info
 from weft.store.blobs import Blobs, write_file
-from weft.store.images import flatten
+from weft.store.images import downscale, flatten
 from weft.types import Gives, Image, Message, Request, Takes, Text
 
 MISSING_EXTRA = "reading text in images needs the extra `ocr`: pip install 'weft-eval[ocr]'"
@@ -34,6 +34,8 @@ LARGE_PAGE_SETTINGS: dict[str, Any] = {"Det.limit_type": "max", "Det.limit_side_
 SMALL_PAGE_SETTINGS: dict[str, Any] = {}
 ANY_PAGE_SETTINGS: dict[str, Any] = {"Det.limit_type": "max", "Det.limit_side_len": 640, "Det.box_thresh": 0.3}
 MIN_SIDE = 64  # pixels that the detector needs
+MAX_PAGE_SIDE = 4000  # pixels; larger pages are reduced before they are read
+MAX_PAGE_RATIO = 30  # of the longer side to the shorter; the detector loses the shorter one of thinner pages
 MIN_CONFIDENCE = 0.6
 MIN_LETTER_CONFIDENCE = 0.9  # of a line of a single letter: an arrow looks like one
 MAX_OVERLAP = 0.4  # of two lines, above which they are two readings of one
@@ -184,8 +186,8 @@ class Ocr(UncachedEndpoint):
         super().__init__("ocr", version=1, reader=load_ocr()[1])
         self._blobs = blobs
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        question = want.question
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        question = request.question
         if question is None:
             raise CallError("ocr judges text in images, and nothing else", NO_RETRY)
         points = question.material.get("points", ())
@@ -290,8 +292,12 @@ def _run_ocr(build_engines: Any, decoded: Any) -> list[OcrLine]:
     import numpy as np
 
     page = flatten(decoded)
-    if min(page.size) < MIN_SIDE:
-        page = _pad(page)
+    factor = max(page.size) / MAX_PAGE_SIDE
+    if factor > 1:  # the detector reduces it further, and makes several copies before that
+        page = downscale(page, MAX_PAGE_SIDE)
+    least = max(MIN_SIDE, max(page.size) // MAX_PAGE_RATIO)
+    if min(page.size) < least:
+        page = _pad(page, least)
     pixels = np.asarray(page)[:, :, ::-1]
     candidates: list[OcrLine] = []
     for engine in build_engines(max(page.size) > MAX_SMALL_SIDE):
@@ -300,16 +306,19 @@ def _run_ocr(build_engines: Any, decoded: Any) -> list[OcrLine]:
         if result.txts is None or result.boxes is None:
             continue
         for text, confidence, corners in zip(result.txts, result.scores, result.boxes, strict=True):
-            line = OcrLine(text.strip(), round(float(confidence), 3), _bounding_box(corners))
+            box = _bounding_box(corners, max(1.0, factor))
+            line = OcrLine(text.strip(), round(float(confidence), 3), box)
             if _is_confident(line):
                 candidates.append(line)
     lines = _remove_duplicates(candidates)
     return sorted(lines, key=lambda line: (line.box[1] // 8, line.box[0]))
 
 
-def _bounding_box(corners: Any) -> tuple[int, int, int, int]:
+def _bounding_box(corners: Any, factor: float) -> tuple[int, int, int, int]:
+    """Return where a line is in the image, of which the page was read at a `factor` less of its size."""
     xs, ys = zip(*corners, strict=True)
-    return round(float(min(xs))), round(float(min(ys))), round(float(max(xs))), round(float(max(ys)))
+    left, top, right, bottom = (round(float(edge) * factor) for edge in (min(xs), min(ys), max(xs), max(ys)))
+    return left, top, right, bottom
 
 
 def _is_confident(line: OcrLine) -> bool:
@@ -344,10 +353,10 @@ def _overlap(first: OcrLine, second: OcrLine) -> float:
     return max(0, width) * max(0, height) / min(_area(first), _area(second))
 
 
-def _pad(page: Any) -> Any:
-    """Put a page that is too small for the detector on a white ground of the least size."""
+def _pad(page: Any, least: int) -> Any:
+    """Put a page that is too small or too thin for the detector on a white ground."""
     from PIL import Image as Pil
 
-    padded = Pil.new("RGB", (max(MIN_SIDE, page.width), max(MIN_SIDE, page.height)), "white")
+    padded = Pil.new("RGB", (max(least, page.width), max(least, page.height)), "white")
     padded.paste(page, (0, 0))
     return padded

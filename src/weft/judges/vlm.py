@@ -1,8 +1,9 @@
 """A vision-language model as a judge.
 
 A reply that does not fit its schema, or cannot be read for any reason, is shown to the judge once, with the problem. If
-the second reply is no better, or the judge refuses or cannot be reached, the verdicts are not scored, with the reason,
-and their calls are void, so that the next command asks again. No error becomes a number, and no reply can end a run.
+the second reply is no better, or the judge refuses or cannot be reached, the verdicts are unscored, with the reason,
+and their calls are void: another run asks again, and so does the next round, begun after the run has finished. No error
+becomes a number, and no reply can end a run.
 """
 
 import asyncio
@@ -33,6 +34,7 @@ from weft.types import (
     Verdict,
 )
 
+MAX_SCORES = 10_000  # of one reply: a benchmark's generator may never end
 MAX_UNUSABLE_REPLIES = 20  # consecutive questions with unusable replies, after which the run stops
 UNUSABLE = "the judge's reply could not be used, twice: "
 RE_ASK = (
@@ -78,12 +80,12 @@ class VlmJudge:
         blobs: Blobs,
         reader: ReplyReader,
         jpegs: JpegCache | None = None,
-        raised: Callable[[TurnRef, Exception], None] | None = None,
-        most_useless: int | None = MAX_UNUSABLE_REPLIES,
+        on_reader_error: Callable[[TurnRef, Exception], None] | None = None,
+        max_unusable: int | None = MAX_UNUSABLE_REPLIES,
     ) -> None:
-        """`jpegs` is a cache that others may share. `raised` is called with errors of the reader's own code.
+        """`jpegs` is a cache that others may share. `on_reader_error` is called with errors of the reader's own code.
 
-        After `most_useless` consecutive questions with unusable replies `UnusableJudge` is raised; None: never.
+        After `max_unusable` consecutive questions with unusable replies `UnusableJudge` is raised; None: never.
         """
         if jpegs is None:
             jpegs = {}
@@ -91,8 +93,8 @@ class VlmJudge:
         self._blobs = blobs
         self._reader = reader
         self._jpegs = jpegs
-        self._on_reader_error = raised
-        self._max_unusable = most_useless
+        self._on_reader_error = on_reader_error
+        self._max_unusable = max_unusable
         self._unusable_in_a_row = 0  # questions
 
     async def judge(self, question: Question, draw: int = 0, repeat: str = "") -> list[Verdict]:
@@ -109,6 +111,7 @@ class VlmJudge:
             keys += reply.keys
             if reply.outcome == "refused":
                 problem = f"the judge refused: {reply.reason}"
+                readings = readings or self._read_refusal(question, reply)
                 break
             if reply.outcome == "failed":
                 problem = f"the judge call failed: {reply.reason}"
@@ -131,9 +134,23 @@ class VlmJudge:
             messages = (*messages, *_build_objection(reply, reply_problem, question))
             problem = f"{UNUSABLE}{reply_problem}"
         self._model.void(keys, problem)
-        if was_unusable:
+        if any(reading.score is not None or reading.text for reading in readings.values()):
+            self._unusable_in_a_row = 0  # the official row counts it: such a judge is not to be stopped
+        elif was_unusable:
             self._count_unusable(problem)
         return _build_unscored(question, problem, variant, keys, readings)
+
+    def _read_refusal(self, question: Question, reply: Reply) -> Mapping[str, OfficialReading]:
+        """Return what the released scripts read from the text of a refusal: they see the text alone."""
+        scripts: OfficialScripts | None = self._reader.official
+        if scripts is None or not reply.raw_text:
+            return {}
+        try:
+            return scripts.reading(question, reply.raw_text)
+        except Exception as error:
+            if self._on_reader_error is not None:
+                self._on_reader_error(question.turn_ref, error)
+            return {}
 
     def _count_unusable(self, problem: str) -> None:
         """Count a question without a usable reply. Raises UnusableJudge where there were too many in a row."""
@@ -216,7 +233,9 @@ def parse_scores(reader: ReplyReader, question: Question, text: str, *, partial:
         parsed = read_reply(text, question.accepted_schema or question.schema, lambda: _join_question_texts(question))
     if not partial:
         parsed.pop(UNDECIDED, None)
-    scores = reader.to_scores(question, parsed)
+    scores = list(itertools.islice(reader.to_scores(question, parsed), MAX_SCORES))
+    if len(scores) == MAX_SCORES:
+        raise ValueError(f"{MAX_SCORES:,} or more scores from one reply: do they ever end?")
     metrics = [score.metric for score in scores]
     if sorted(metrics) != sorted(question.metrics) or not all(_is_valid(score, partial) for score in scores):
         read = ", ".join(f"{score.metric} {score.value}" for score in scores)

@@ -1,7 +1,7 @@
 """Models that need no weights.
 
 `copy` is a floor for tables, `constant/SCORE` a judge for testing, and `reference` replies with the dataset's own
-reference answers: an end-to-end check of a benchmark.
+reference answers. A turn that has none stays unscored.
 """
 
 from typing import Any, cast
@@ -17,6 +17,7 @@ from weft.types import Gives, Image, Message, Modality, Part, Request, Takes, Te
 
 SCORE_SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}
 MAX_REFERENCES = 10_000  # that a ReferenceModel holds; only turns in flight need one
+NO_REFERENCE = "the dataset has no reference {} here, so the model `reference` has no reply"  # modality
 STAND_IN_REASON = "the dataset has no reference here: a stand-in"
 
 
@@ -33,11 +34,11 @@ class CopyBaseline(UncachedEndpoint):
     def __init__(self) -> None:
         super().__init__("copy", version=1)
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         parts: tuple[Part, ...] = (Text("I do not know."),)
-        if want.modality != "text":
+        if request.modality != "text":
             parts = _last_image(messages)
-        outcome, reason = outcome_of(parts, want.modality)
+        outcome, reason = outcome_of(parts, request.modality)
         return EndpointReply(parts, outcome, reason or "", served_model=self.name)
 
 
@@ -58,10 +59,10 @@ class ConstantJudge(UncachedEndpoint):
         self._score = score
         self._replies: dict[bytes, str] = {}  # by schema
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        schema = want.schema
-        if not schema and want.question:
-            schema = want.question.schema
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        schema = request.schema
+        if not schema and request.question:
+            schema = request.question.schema
         key = msgspec.json.encode(schema or SCORE_SCHEMA)
         if key not in self._replies:
             self._replies[key] = msgspec.json.encode(self._fill(msgspec.json.decode(key))).decode()
@@ -102,15 +103,17 @@ class ConstantJudge(UncachedEndpoint):
 class ReferenceModel(UncachedEndpoint):
     """Replies with the dataset's references.
 
-    Where the dataset has none (IMUG-Bench has no reference images), it replies with a stand-in, and its reason says so.
+    Where the dataset has none (IMUG-Bench has no reference images) the reply is a failed one, and the turn unscored.
+    With `stand_ins` it is a placeholder instead, and its reason says so: to check a dataset end to end.
     """
 
     depends_on_input = False
 
-    def __init__(self, digest: str, blobs: Blobs) -> None:
+    def __init__(self, digest: str, blobs: Blobs, *, stand_ins: bool = False) -> None:
         """`digest` is the dataset's. `set_reference` must be called for a turn before `send`."""
         super().__init__("reference", dataset=digest)
         self._blobs = blobs
+        self._has_stand_ins = stand_ins
         self._references: dict[TurnRef, tuple[Part, ...]] = {}
 
     def set_reference(self, turn: TurnRef, reference: tuple[Part, ...]) -> None:
@@ -119,13 +122,16 @@ class ReferenceModel(UncachedEndpoint):
             self._references.pop(next(iter(self._references)))
         self._references[turn] = reference
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        parts = self._references[want.turn_ref]
-        outcome, reason = outcome_of(parts, want.modality)
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        parts = self._references[request.turn_ref]
+        outcome, reason = outcome_of(parts, request.modality)
         if outcome == "answered":
             return EndpointReply(parts, outcome, reason, served_model=self.name)
+        if not self._has_stand_ins:
+            missing = NO_REFERENCE.format(request.modality)
+            return EndpointReply((), "failed", missing, served_model=self.name)
         return EndpointReply(
-            (*parts, build_stand_in(want.modality, self._blobs)),
+            (*parts, build_stand_in(request.modality, self._blobs)),
             "answered",
             STAND_IN_REASON,
             served_model=self.name,

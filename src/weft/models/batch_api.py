@@ -5,8 +5,9 @@ every ticket is journalled; only then is the batch started. A command that follo
 file, or uploads again if there is none: nothing is paid for twice.
 
 Some requests are sent live at the full price, because they must not wait for another batch: the very first request (so
-that a wrong key or an unknown field shows at once), follow-ups to an answer, and what a batch answered with an error. A
-request has the same cache key either way, so live and batch answers share one cache.
+that a wrong key or an unknown field shows at once; with a budget, until one has said what it costs), follow-ups to an
+answer, and what a batch answered with an error. A request has the same cache key either way, so live and batch answers
+share one cache.
 """
 
 import asyncio
@@ -62,24 +63,28 @@ class BatchEndpoint(TaskEndpoint):
 
     # live requests
 
-    def answers_immediately(self, messages: tuple[Message, ...], want: Request) -> bool:
+    def answers_immediately(self, messages: tuple[Message, ...], request: Request) -> bool:
         """Return whether this is the first request, a follow-up, or one that a batch did not answer."""
-        name = _request_name(messages, want)
+        name = _request_name(messages, request)
         self._scout = self._scout or name
         if name == self._scout or name in self._send_live:
             return True
         return any(message.role == "assistant" for message in messages)
 
-    def price_share(self, messages: tuple[Message, ...], want: Request) -> float:
-        if not self._scout or self.answers_immediately(messages, want):
+    def answer_soon(self, messages: tuple[Message, ...], request: Request) -> None:
+        """Send this request live: others wait until it has said what it costs."""
+        self._send_live.add(_request_name(messages, request))
+
+    def price_share(self, messages: tuple[Message, ...], request: Request) -> float:
+        if not self._scout or self.answers_immediately(messages, request):
             return 1.0
         return BATCH_PRICE_SHARE
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         self._pass_on_token_limit()
         async with self._live_slots:
             try:
-                return await self._inner.send(messages, want)
+                return await self._inner.send(messages, request)
             finally:
                 self._scout_done.set()
 
@@ -98,18 +103,18 @@ class BatchEndpoint(TaskEndpoint):
         if self._queue:
             self._restart_timer()
 
-    async def submit(self, messages: tuple[Message, ...], want: Request) -> str:
+    async def submit(self, messages: tuple[Message, ...], request: Request) -> str:
         size = _line_size(messages)
         if self._queue and sum(queued.size for queued in self._queue) + size > self._service.max_bytes:
             self._flush()
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        request = _QueuedRequest(_request_name(messages, want), messages, want, size, future)
-        self._queue.append(request)
+        queued_request = _QueuedRequest(_request_name(messages, request), messages, request, size, future)
+        self._queue.append(queued_request)
         if len(self._queue) >= self._service.max_requests:
             self._flush()
         else:
             self._restart_timer()
-        return f"{await future} {request.name}"
+        return f"{await future} {queued_request.name}"
 
     def _restart_timer(self) -> None:
         if self._timer is not None:
@@ -132,11 +137,12 @@ class BatchEndpoint(TaskEndpoint):
         await self._scout_done.wait()
         self._pass_on_token_limit()
         try:
-            lines = [self._service.build_line(request.name, request.messages, request.want) for request in requests]
+            lines = [self._service.build_line(queued.name, queued.messages, queued.request) for queued in requests]
             file = await self._service.upload(lines)
         except Exception as error:
             if not isinstance(error, CallError):
                 error = CallError(f"{self.name}: {error}", NO_RETRY)
+            error.billed = False  # no batch was started
             for request in requests:
                 if not request.future.done():
                     request.future.set_exception(error)
@@ -148,23 +154,26 @@ class BatchEndpoint(TaskEndpoint):
 
     # collecting
 
-    async def collect(self, ticket: str, want: Request) -> EndpointReply | None:
+    async def collect(self, ticket: str, request: Request) -> EndpointReply | None:
         file, _, name = ticket.rpartition(" ")
         batch = self._batches.setdefault(file, _Batch(file, self._service))
         results = await batch.results(name, self.poll_interval)
         if results is None:
             return None
-        if name not in results:
+        if results.get(name) is None:
+            billed = name not in results  # its line may be one that cannot be read
             if batch.state == "cancelled":
-                raise CallError(f"{self.name}: the batch was cancelled before this was answered", NO_RETRY)
+                message = f"{self.name}: the batch was cancelled before this was answered"
+                raise CallError(message, NO_RETRY, billed=billed)
             if batch.state != "expired":  # an expired batch only had too little time: another may do
                 self._send_live.add(name)
-            raise TicketExpired(f"{self.name}: the batch ended ({batch.state}) without an answer to this")
+            message = f"{self.name}: the batch ended ({batch.state}) without an answer to this"
+            raise TicketExpired(message, billed=billed)
         try:
-            reply = await self._service.parse_result(results[name], want)
+            reply = await self._service.parse_result(results[name], request)
         except CallError as error:  # the result is in a file and will never change, so the retry decision is void
             self._send_live.add(name)
-            raise TicketExpired(str(error)) from None
+            raise TicketExpired(str(error), billed=error.billed) from None
         if reply.retry_advised:
             self._send_live.add(name)
         return reply
@@ -199,7 +208,7 @@ class _QueuedRequest:
 
     name: str
     messages: tuple[Message, ...]
-    want: Request
+    request: Request
     size: int  # bytes of its line, at most
     future: "asyncio.Future[str]"  # the file that it was uploaded in
 
@@ -234,8 +243,8 @@ class _Batch:
         async with self._lock:
             if self._failure is not None:
                 if isinstance(self._failure, TicketExpired):
-                    raise TicketExpired(str(self._failure))
-                raise CallError(str(self._failure), self._failure.retry)
+                    raise TicketExpired(str(self._failure), billed=self._failure.billed)
+                raise CallError(str(self._failure), self._failure.retry, billed=self._failure.billed)
             if self._results is not None or (self._is_ours and self._unclaimed):
                 return self._results
             if self._polled_at and time.monotonic() - self._polled_at < poll_interval * 0.9:
@@ -244,6 +253,7 @@ class _Batch:
                 return await self._poll()
             except CallError as error:
                 if error.retry.kind == "no" or isinstance(error, TicketExpired):
+                    error.assume_billed()
                     self._failure = error
                     self.is_finished = True
                 raise
@@ -264,13 +274,15 @@ class _Batch:
         except CallError as error:
             self._trouble_since = self._trouble_since or self._polled_at
             if self._is_lasting(error) or time.monotonic() - self._trouble_since > MAX_POLL_TROUBLE_S:
+                if not self._id:
+                    error.billed = False  # no batch was started
                 raise
             self.state = f"status cannot be read ({str(error)[:100]})"
             return None
         self._trouble_since = 0.0
         self.is_finished = status.is_finished
         if status.is_finished and self._results is None:
-            raise CallError(f"the batch {self._id} failed: {status.error}", NO_RETRY)
+            raise CallError(f"the batch {self._id} failed: {status.error}", NO_RETRY, billed=False)
         return self._results
 
     def _is_lasting(self, error: CallError) -> bool:
@@ -288,7 +300,7 @@ class _Batch:
         if self._was_started or not self._is_ours:
             batch = await self._service.find_batch(self._file)
         if not batch and not self._is_ours:
-            raise TicketExpired("the requests were uploaded, but no batch was started for them")
+            raise TicketExpired("the requests were uploaded, but no batch was started for them", billed=False)
         self._was_started = True
         return batch or await self._service.start_batch(self._file)
 
@@ -305,10 +317,12 @@ def _line_size(messages: Sequence[Message]) -> int:
     return size
 
 
-def _request_name(messages: tuple[Message, ...], want: Request) -> str:
+def _request_name(messages: tuple[Message, ...], request: Request) -> str:
     """Return the name of a request's line: the same request has the same name in every command."""
-    content = msgspec.json.encode([messages, want.modality, want.schema, want.draw], order="deterministic")
-    return hashlib.sha256(content).hexdigest()[:40]
+    content: list[Any] = [messages, request.modality, request.schema, request.draw]
+    if request.size:
+        content.append(request.size)
+    return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:40]
 
 
 def build_batch_endpoint(endpoint: Endpoint) -> BatchEndpoint:

@@ -29,7 +29,7 @@ MAX_WAIT_S = 1.0
 SHUTDOWN_GRACE_S = 2.0  # a batch that runs may finish when the queue is closed
 LOAD_ONLY = object()  # the kind of a call that only waits until the worker is loaded
 THREAD_NAME = "batch queue of"
-Call = TypeVar("Call")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 CallIn = TypeVar("CallIn", contravariant=True)
 ResultOut = TypeVar("ResultOut", covariant=True)
@@ -62,34 +62,34 @@ class BatchCounts:
 
 
 @dataclass(eq=False)
-class QueuedCall(Generic[Call, Result]):
+class QueuedCall(Generic[Item, Result]):
     """A call that waits for its batch."""
 
     kind: Hashable
     max_batch: int  # calls of this kind in one batch, at most
-    call: Call
+    call: Item
     result: Future[Result] = field(default_factory=Future)
 
 
-class BatchQueue(Generic[Call, Result]):
+class BatchQueue(Generic[Item, Result]):
     """Gathers calls into batches and runs them on a worker in one thread."""
 
-    def __init__(self, name: str, make: Callable[[], BatchWorker[Call, Result]]) -> None:
+    def __init__(self, name: str, make: Callable[[], BatchWorker[Item, Result]]) -> None:
         """`make` creates the worker; it is called in the queue's thread when the first call comes."""
         self.name = name
         self._make = make
         self.counts = BatchCounts()
         self.fitting_sizes: dict[Hashable, int] = {}  # by kind: the batch size that fits in memory, once one did not
         self._changed = threading.Condition()
-        self._queue: list[QueuedCall[Call, Result]] = []
+        self._queue: list[QueuedCall[Item, Result]] = []
         self._thread: threading.Thread | None = None
         self._load_error: Exception | None = None
         self._closed = False
         self._last_seconds: dict[Hashable, float] = {}  # by kind: the duration of the last batch
 
-    async def call(self, call: Call, kind: Hashable = "", most: int = 1) -> Result:
-        """Return the result of a call that runs with others of its kind, at `most` so many at once."""
-        queued: QueuedCall[Call, Result] = QueuedCall(kind, most, call)
+    async def call(self, call: Item, kind: Hashable = "", max_batch: int = 1) -> Result:
+        """Return the result of a call that runs with others of its kind, at most `max_batch` at once."""
+        queued: QueuedCall[Item, Result] = QueuedCall(kind, max_batch, call)
         with self._changed:
             if self._load_error is not None:
                 raise self._load_error
@@ -144,7 +144,7 @@ class BatchQueue(Generic[Call, Result]):
             _deliver(queued.result, error)
 
     def _run_and_count(
-        self, worker: BatchWorker[Call, Result], batch: "Sequence[QueuedCall[Call, Result]]"
+        self, worker: BatchWorker[Item, Result], batch: "Sequence[QueuedCall[Item, Result]]"
     ) -> "list[Result | Exception]":
         kind = batch[0].kind
         if kind is LOAD_ONLY:
@@ -163,7 +163,7 @@ class BatchQueue(Generic[Call, Result]):
         )
         return results
 
-    def _next_batch(self) -> list[QueuedCall[Call, Result]]:
+    def _next_batch(self) -> list[QueuedCall[Item, Result]]:
         """Wait for the next batch and return it; an empty list once the queue is closed."""
         with self._changed:
             while not self._closed:
@@ -176,7 +176,7 @@ class BatchQueue(Generic[Call, Result]):
                     return batch
         return []
 
-    def _take_batch(self, first: QueuedCall[Call, Result]) -> list[QueuedCall[Call, Result]]:
+    def _take_batch(self, first: QueuedCall[Item, Result]) -> list[QueuedCall[Item, Result]]:
         """Wait a moment for calls of the first one's kind, and take as many as fit. The lock is held."""
         size = min(first.max_batch, self.fitting_sizes.get(first.kind, first.max_batch))
         wait = min(MAX_WAIT_S, max(MIN_WAIT_S, WAIT_SHARE * self._last_seconds.get(first.kind, 0.0)))
@@ -194,7 +194,7 @@ class BatchQueue(Generic[Call, Result]):
         return sum(queued.kind == kind and not queued.result.cancelled() for queued in self._queue)
 
     def _run_batch(
-        self, worker: BatchWorker[Call, Result], kind: Hashable, batch: Sequence[Call]
+        self, worker: BatchWorker[Item, Result], kind: Hashable, batch: Sequence[Item]
     ) -> list[Result | Exception]:
         """Return a result or an error for each call; a batch that fails is split."""
         results = _try_batch(worker, batch)
@@ -235,7 +235,7 @@ def is_batch_running() -> bool:
     return any(thread.name.startswith(THREAD_NAME) for thread in threading.enumerate())
 
 
-def _try_batch(worker: BatchWorker[Call, Result], batch: Sequence[Call]) -> list[Result | Exception] | BatchFailure:
+def _try_batch(worker: BatchWorker[Item, Result], batch: Sequence[Item]) -> list[Result | Exception] | BatchFailure:
     try:
         results = list(worker.run_batch(batch))
     except BaseException as error:
@@ -276,7 +276,7 @@ def _copy_error(error: BaseException) -> Exception:
     return RuntimeError(f"{type(error).__name__}: {message}")
 
 
-def _deliver_all(batch: "Sequence[QueuedCall[Call, Result]]", results: "Sequence[Result | Exception]") -> None:
+def _deliver_all(batch: "Sequence[QueuedCall[Item, Result]]", results: "Sequence[Result | Exception]") -> None:
     for queued, result in zip(batch, results, strict=True):
         _deliver(queued.result, result)
 

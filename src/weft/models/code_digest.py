@@ -1,25 +1,26 @@
-"""Where a user's own model is defined, and a digest of its source that serves as its version.
+"""Where a user's own code is defined, and its source.
 
 A file is identified by its path inside the project that holds the journal, so that a project can be copied; a file
-elsewhere by its absolute path. Code from a notebook has no lasting file: it is identified by its name, and its digest
-covers all notebook code and plain values that it uses. What such code uses and cannot be digested (a pipeline in a
-variable) is reported, never ignored silently.
+elsewhere by its absolute path. Code from a notebook has no lasting file: it is identified by its name.
 """
 
+import dis
+import functools
 import hashlib
+import importlib
+import importlib.util
 import inspect
+import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
-import msgspec
 from msgspec import Struct
 
-from weft.errors import UserError
-
-PLAIN_TYPES = (bool, int, float, str, bytes, type(None))
-MAX_ITEMS = 1000  # of a collection that is digested
+OWN_PACKAGES = ("weft", "weft_tabletop")
+LOOK_UPS = frozenset({"getattr", "globals", "vars", "__dict__", "modules", "eval", "exec"})  # of names in a text
 
 
 class CodeSource(Struct, frozen=True):
@@ -28,40 +29,27 @@ class CodeSource(Struct, frozen=True):
     location: str  # its file and name, as part of cache keys
     previous_location: str  # the same in older cache keys; "" if it did not change
     name: str  # for people: the file's name and its own
-    digest: str  # of its source; "" if that cannot be read
-    undigested_names: tuple[str, ...] = ()  # what it uses and the digest does not cover
-
-    @property
-    def in_notebook(self) -> bool:
-        return self.location.startswith("notebook:")
+    digest: str  # of its source
 
 
 def read_source(thing: Any, project: Path) -> CodeSource:
-    """Return where a function, a class or an object's class is defined, with a digest of its source."""
+    """Return where a function, a class or an object's class is defined, with a digest of its source alone."""
     target: Any = thing
-    if not inspect.isroutine(thing) and not inspect.isclass(thing):
-        target = cast(Any, type(thing))
+    while isinstance(target, functools.partial):
+        target = cast(Any, target).func
+    if not inspect.isroutine(target) and not inspect.isclass(target):
+        target = cast(Any, type(target))
     name = str(target.__qualname__).rpartition("<locals>.")[2]
+    digest = _digest_code(target)
     file = _lasting_file(target)
     if file is None:
-        digest, undigested = _digest_notebook_code(target)
-        return CodeSource(f"notebook:{name}", "", name, digest, undigested)
+        return CodeSource(f"notebook:{name}", "", name, digest)
     absolute = f"{file}:{name}"
     short_name = f"{file.name}:{name}"
     if file.is_relative_to(project):
         relative = f"{file.relative_to(project).as_posix()}:{name}"
-        return CodeSource(relative, absolute, short_name, _digest_module(target))
-    return CodeSource(absolute, "", short_name, _digest_module(target))
-
-
-def version_of(source: CodeSource, called: str) -> str:
-    """Return the digest as a version. Raises UserError if the source cannot be read."""
-    if not source.digest:
-        raise UserError(
-            f"{called} has no version, and its source cannot be read to derive one; "
-            "give it an attribute `version`, or --model-opt version="
-        )
-    return source.digest
+        return CodeSource(relative, absolute, short_name, digest)
+    return CodeSource(absolute, "", short_name, digest)
 
 
 def _lasting_file(target: Any) -> Path | None:
@@ -75,99 +63,192 @@ def _lasting_file(target: Any) -> Path | None:
     return None
 
 
-def _digest_module(target: Any) -> str:
-    try:
-        module = inspect.getmodule(target)
-        if module and vars(module).get("__file__"):
-            source = inspect.getsource(module)
-        else:
-            source = inspect.getsource(target)
-    except (OSError, TypeError):
-        return ""
-    return _digest(source.encode())
-
-
-def _digest(content: bytes) -> str:
-    return "source:" + hashlib.sha256(content).hexdigest()[:16]
-
-
-def _digest_notebook_code(target: Any) -> tuple[str, tuple[str, ...]]:
-    """Return the digest of the target and all notebook code it uses, and the names that could not be digested."""
-    texts: dict[str, str] = {}
-    undigested: dict[str, None] = {}
-    pending: list[Any] = [target]
-    while pending:
-        item = pending.pop()
-        key = str(getattr(item, "__qualname__", item))
-        if key in texts:
-            continue
-        try:
-            texts[key] = inspect.getsource(item)
-        except (OSError, TypeError):
-            return "", ()
-        for name, value in _used_globals(item):
-            if isinstance(value, ModuleType):
-                continue
-            if inspect.isroutine(value) or inspect.isclass(value):
-                if getattr(value, "__module__", "") == target.__module__:
-                    pending.append(value)
-                continue
-            plain = _format_plain(value)
-            if plain is not None:
-                texts[f"= {name}"] = plain
-            else:
-                undigested[f"{name} ({type(value).__name__})"] = None
-    return _digest(msgspec.json.encode(sorted(texts.items()))), tuple(undigested)
-
-
-def _used_globals(item: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the global names that a function or a class's methods use, with their values."""
-    for function in _functions_of(item):
-        for name in sorted(_names_in(function.__code__)):
-            if name in function.__globals__:
-                yield name, function.__globals__[name]
-
-
-def _functions_of(item: Any) -> Iterator[FunctionType]:
-    members: Any = (inspect.unwrap(item),)
-    if inspect.isclass(item):
-        members = vars(item).values()
+def _digest_code(target: Any) -> str:
+    text = ""
+    if inspect.isclass(target):
+        members = [*vars(target).values()]
+        text = module_source(sys.modules.get(target.__module__))
+    else:
+        members = [target]
     for member in members:
         function = member
         if isinstance(member, (staticmethod, classmethod, MethodType)):
             function = cast(Any, member).__func__
         if isinstance(function, FunctionType):
-            yield function
+            text += source_of(function)
+    return "source:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _names_in(code: CodeType) -> set[str]:
+@functools.cache
+def _folders(*names: str) -> tuple[str, ...]:
+    folders = [sysconfig.get_paths()[name] for name in names]
+    return tuple(f"{folder}/" for folder in dict.fromkeys(folders))
+
+
+def is_installed(module: str, file: str | None) -> bool:
+    """Return whether code belongs to Python, an installed package or weft, and not to the user."""
+    package = module.partition(".")[0]
+    if package in OWN_PACKAGES or package == "builtins":
+        return True
+    if package == "__main__":
+        return False
+    if file is None:  # compiled into Python
+        return package in sys.builtin_module_names or package in sys.stdlib_module_names
+    if file.startswith("<frozen"):
+        return True
+    return file.startswith(_folders("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def installed_source(module: str) -> str:
+    """Return a digest of an installed module's file; "" if it belongs to Python or to weft."""
+    if module.partition(".")[0] in OWN_PACKAGES or module not in sys.modules:
+        return ""
+    file = module_file(sys.modules[module])
+    if file is None or not file.startswith(_folders("purelib", "platlib")):
+        return ""
+    return module_source(sys.modules[module])
+
+
+def is_installed_class(kind: type) -> bool:
+    """Return whether a class belongs to Python, an installed package or weft."""
+    module = sys.modules.get(kind.__module__)
+    if module is None:
+        return False
+    file = module_file(module)
+    return is_installed(kind.__module__, file) or (file is not None and file.endswith((".so", ".pyd")))
+
+
+def is_installed_code(item: FunctionType | type) -> bool:
+    """Return whether a function or class belongs to Python, an installed package or weft."""
+    if isinstance(item, FunctionType):
+        return is_installed(str(item.__module__), item.__code__.co_filename)
+    return is_installed_class(item)
+
+
+def module_file(module: ModuleType) -> str | None:
+    """Return the file of a module; None for a notebook, and for what is compiled into Python."""
+    file = vars(module).get("__file__")
+    if isinstance(file, str):
+        return file
+    return None
+
+
+def module_source(module: ModuleType | None) -> str:
+    """Return a digest of a module's file; "" for a notebook."""
+    if module is None:
+        return ""
+    file = module_file(module)
+    if file is None or "ipykernel" in file:
+        return ""
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def source_of(item: FunctionType | type) -> str:
+    """Return what identifies the code of a function or class.
+
+    That is the file that it is in, if there is one, and a function's compiled code: the file may have been edited after
+    it was imported, and two functions of one name may be in it.
+    """
+    source = module_source(sys.modules.get(str(item.__module__)))
+    if isinstance(item, FunctionType):
+        return f"{source} {item.__code__.co_firstlineno if source else ''} {_code_text(item.__code__)}"
+    return source
+
+
+def _code_text(code: CodeType) -> str:
+    constants: list[str] = []
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            constants.append(_code_text(constant))
+        elif isinstance(constant, frozenset):
+            constants.append(repr(sorted(cast("frozenset[Any]", constant), key=repr)))
+        else:
+            constants.append(repr(constant))
+    return f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames} {code.co_freevars}"
+
+
+def names_in(code: CodeType) -> set[str]:
+    """Return all names that code and the functions inside of it use, globals and attributes alike."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            names |= _names_in(constant)
+            names |= names_in(constant)
     return names
 
 
-def _format_plain(value: Any) -> str | None:
-    """Return plain values and collections of them as text; None for anything else."""
-    if isinstance(value, PLAIN_TYPES):
-        return repr(value)
-    if not isinstance(value, (list, tuple, dict, set, frozenset)):
-        return None
-    collection = cast(Any, value)
-    kind = type(collection).__name__
-    if kind == "dict":
-        items: list[Any] = list(collection.items())
-    elif "set" in kind:
-        items = sorted(collection, key=repr)
-    else:
-        items = list(collection)
-    if len(items) > MAX_ITEMS:
-        return None
-    parts: list[str] = []
-    for item in items:
-        part = _format_plain(item)
-        if part is None:
-            return None
-        parts.append(part)
-    return f"{kind}({', '.join(parts)})"
+def global_names_in(code: CodeType) -> set[str]:
+    """Return the names of globals that code looks up, also those in a text, as in `globals()["net"]`."""
+    names = set(_loaded_globals(code))
+    if names_in(code) & LOOK_UPS:
+        names |= set(_texts_in(code))
+    return names
+
+
+def attribute_names_in(code: CodeType) -> set[str]:
+    """Return the names that code may look up in modules, also those in a text, as in `getattr(module, "net")`."""
+    names = names_in(code)
+    if names & LOOK_UPS:
+        names |= set(_texts_in(code))
+    return names
+
+
+def _loaded_globals(code: CodeType) -> Iterator[str]:
+    for step in dis.get_instructions(code):
+        if step.opname == "LOAD_NAME" or "GLOBAL" in step.opname:
+            yield str(step.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _loaded_globals(constant)
+
+
+def _texts_in(code: CodeType) -> Iterator[str]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _texts_in(constant)
+        elif isinstance(constant, str) and constant.isidentifier():
+            yield constant
+
+
+def import_modules_in(function: FunctionType) -> list[ModuleType]:
+    """Return the modules that a function imports when it is called. The user's own are imported now, as it would do.
+
+    A module that is not there is left out. Raises whatever importing the user's module raises.
+    """
+    package = str(function.__globals__.get("__package__") or "")
+    modules: list[ModuleType] = []
+    for name, level in sorted(_imports_in(function.__code__)):
+        absolute = importlib.util.resolve_name("." * level + name, package) if level and package else name
+        if absolute not in sys.modules and not _is_own_module(absolute):
+            continue
+        modules.append(importlib.import_module(absolute))
+    return modules
+
+
+def _is_own_module(name: str) -> bool:
+    """Return whether a module that is not imported yet is there, and neither Python's nor installed."""
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return False
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return False
+    return spec is not None and not is_installed(top, spec.origin)
+
+
+def _imports_in(code: CodeType) -> set[tuple[str, int]]:
+    """Return the imports of code and the functions inside of it, each as a name and the dots in front of it."""
+    imports: set[tuple[str, int]] = set()
+    level: Any = 0
+    before: Any = None
+    for step in dis.get_instructions(code):
+        if step.opname == "IMPORT_NAME":  # the constants before are the dots, then the names
+            imports.add((str(step.argval), level if isinstance(level, int) else 0))
+        level, before = before, step.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            imports |= _imports_in(constant)
+    return imports

@@ -14,6 +14,7 @@ WEFT_CONFIG names.
     use = "openai-chat/ByteDance-Seed/BAGEL-7B-MoT@http://127.0.0.1:8000/v1"
     version = "step-2000"       # with this its answers are cached under the same key wherever it is served
     images = "strip"
+    about = {size = "14B", open = true}     # columns of tables; changes no key and no run
 
     [prices."my-model"]
     in = 1.0                    # USD per million tokens
@@ -45,6 +46,7 @@ SECTIONS = {
     "suite": "[suite.BENCHMARK]",
 }
 SECRET_NAMES = ("key", "api_key", "token")
+ABOUT = "about"  # what tables say of a model; no option of it
 PRICE_NAMES = ("in", "out", "image")
 
 
@@ -73,7 +75,9 @@ def default_home() -> str:
 
 
 def read_config(folder: Path | None = None) -> dict[str, Any]:
-    """Return the content of the configuration file, checked; an empty dict if there is no file."""
+    """Return the content of the configuration file, checked; an empty dict if there is no file.
+
+    What it says of models for tables is under `about`, by their names, and not among their options."""
     path = find_config_file(folder)
     if path is None:
         return {}
@@ -85,11 +89,33 @@ def read_config(folder: Path | None = None) -> dict[str, Any]:
         if name not in SECTIONS or not isinstance(section, dict):
             raise UserError(f"{path}: unknown section [{name}]; weft.toml may have {', '.join(SECTIONS.values())}")
     _check_models(path, config.get("models", {}))
+    config[ABOUT] = _split_about(path, config.get("models", {}))
     _check_prices(path, config.get("prices", {}))
     for name, entry in config.get("suite", {}).items():
-        if isinstance(entry, dict) and "data" not in entry:
+        if not isinstance(entry, dict) or "data" not in entry:
             raise UserError(f'{path}: [suite.{name}] needs data = "FOLDER"')
     return config
+
+
+def _split_about(path: Path, models: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Take `about` out of the models' entries, which are options of theirs; an entry with nothing else is no model."""
+    about: dict[str, dict[str, str]] = {}
+    for name, model in list(models.items()):
+        words = model.pop(ABOUT, None)
+        if words is None:
+            continue
+        if not isinstance(words, dict):
+            raise UserError(f'{path}: [models.{name}] about: write a table, such as {{size = "14B", open = true}}')
+        about[name] = {str(key): _format_about(value) for key, value in cast(dict[str, Any], words).items()}
+        if not model:
+            del models[name]
+    return about
+
+
+def _format_about(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def _check_models(path: Path, models: Mapping[str, Any]) -> None:

@@ -153,7 +153,7 @@ def _convert(parameter: inspect.Parameter, value: Any, called: str) -> Any:
 
 
 def call_arguments(
-    function: UserFunction, want: Request, options: Mapping[str, Any], seed: int
+    function: UserFunction, request: Request, options: Mapping[str, Any], seed: int
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return what a function is called with besides messages and modality, by position and by name.
 
@@ -165,7 +165,12 @@ def call_arguments(
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return [], {}
-    values: dict[str, Any] = {"question": want.question, "size": want.size, "draw": want.draw, "seed": seed + want.draw}
+    values: dict[str, Any] = {
+        "question": request.question,
+        "size": request.size,
+        "draw": request.draw,
+        "seed": seed + request.draw,
+    }
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for name, value in values.items():

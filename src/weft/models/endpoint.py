@@ -8,7 +8,7 @@ image): those are outcomes of the reply. Secrets stay inside the endpoint: never
         def __init__(self) -> None:
             super().__init__("echo", version=1)
 
-        async def send(self, messages, want):
+        async def send(self, messages, request):
             return EndpointReply((Text("hello"),), "answered", served_model=self.name)
 """
 
@@ -62,11 +62,23 @@ class CallError(WeftError):
         self.retry = retry
         self.unreachable = unreachable
         self.timed_out = timed_out
-        if billed is None:
-            billed = retry.kind == "transient" and not unreachable
-        self.billed = billed
+        self._billed = billed
         self.usage = Usage()  # the estimated usage of a billed request; set by the caller
         self.trace = ""  # the traceback, if a user's own code raised
+
+    @property
+    def billed(self) -> bool:
+        if self._billed is None:
+            return self.retry.kind == "transient" and not self.unreachable
+        return self._billed
+
+    @billed.setter
+    def billed(self, billed: bool) -> None:
+        self._billed = billed
+
+    def assume_billed(self) -> None:
+        """Take the request as billed, unless the error says otherwise: the server had accepted it."""
+        self._billed = self._billed is not False
 
 
 class EndpointReply(Struct, frozen=True):
@@ -111,6 +123,7 @@ class Endpoint:
     phrasing: Any = None  # how strategies phrase requests to it, if not in English (weft.models.compose.phrasing)
     previous_identities: tuple[Mapping[str, Any], ...] = ()  # older identities, under which answers may be cached
     code_digest: str = ""  # a digest of its code, if that is the user's own
+    version_note: str = ""  # what is assumed about its version, if the user set none
     usual_price_share: float = 1.0  # what `price_share` returns for most requests
     name: str
     address: str
@@ -126,7 +139,7 @@ class Endpoint:
         self.address = address or f"local:{name}"
         self.identity = {"provider": "local", "model": name, **identity}
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         """Make one attempt to answer the messages."""
         raise CallError(f"{self.name} has no send", FATAL)
 
@@ -178,7 +191,7 @@ class Endpoint:
         """One line about its current state for those who wait; "" if there is nothing to report."""
         return ""
 
-    def price_share(self, messages: tuple[Message, ...], want: Request) -> float:
+    def price_share(self, messages: tuple[Message, ...], request: Request) -> float:
         """Return the share of the usual price that this request costs."""
         return 1.0
 
@@ -208,7 +221,7 @@ class TaskEndpoint(Endpoint):
     poll_interval: float = 2.0  # seconds between two polls
     max_wait: float | None = 1800.0  # seconds until an unfinished task is left to the next command; None: no limit
 
-    def answers_immediately(self, messages: tuple[Message, ...], want: Request) -> bool:
+    def answers_immediately(self, messages: tuple[Message, ...], request: Request) -> bool:
         """Return whether this request goes through `send` instead of `submit`."""
         return False
 
@@ -218,11 +231,11 @@ class TaskEndpoint(Endpoint):
     def flush_soon(self) -> None:
         """Submit what has been gathered: no more requests will come for a while."""
 
-    async def submit(self, messages: tuple[Message, ...], want: Request) -> str:
+    async def submit(self, messages: tuple[Message, ...], request: Request) -> str:
         """Submit a request and return the ticket with which its answer is collected."""
         raise CallError(f"{self.name} has no submit", FATAL)
 
-    async def collect(self, ticket: str, want: Request) -> EndpointReply | None:
+    async def collect(self, ticket: str, request: Request) -> EndpointReply | None:
         """Return the answer, or None while there is none.
 
         Raises TicketExpired if the ticket leads nowhere any more; the request is then submitted again.
@@ -236,7 +249,7 @@ class BatchService(Protocol):
     max_requests: int  # lines of one file
     max_bytes: int  # of one file
 
-    def build_line(self, name: str, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
+    def build_line(self, name: str, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
         """Return a request as one line of a file; images stand in it as `Image` objects."""
         ...
 
@@ -257,10 +270,10 @@ class BatchService(Protocol):
         ...
 
     async def fetch_results(self, status: "BatchStatus", /) -> Mapping[str, Any]:
-        """Return the results of a finished batch by line name."""
+        """Return the results of a finished batch by line name; None for a line that was never worked on."""
         ...
 
-    async def parse_result(self, result: Any, want: Request, /) -> EndpointReply:
+    async def parse_result(self, result: Any, request: Request, /) -> EndpointReply:
         """Return one result as the reply that `send` would have returned."""
         ...
 
@@ -279,5 +292,5 @@ class BatchStatus(Struct, frozen=True):
 class TicketExpired(CallError):
     """The ticket's answer cannot be had any more; the request may be submitted again."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, TRANSIENT)
+    def __init__(self, message: str, *, billed: bool = True) -> None:
+        super().__init__(message, TRANSIENT, billed=billed)

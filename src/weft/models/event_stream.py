@@ -19,11 +19,11 @@ class UnknownStreamFormat(CallError):
 
 
 class ChatEventStream:
-    """Assembles one streamed chat reply. `called` names the server in errors."""
+    """Assembles one streamed chat reply. `endpoint_name` names the server in errors."""
 
-    def __init__(self, listener: TextListener, called: str) -> None:
+    def __init__(self, listener: TextListener, endpoint_name: str) -> None:
         self._listener = listener
-        self._called = called
+        self._endpoint_name = endpoint_name
         self._partial_line = b""
         self._is_done = False
         self._finish_reason = ""
@@ -50,9 +50,9 @@ class ChatEventStream:
         if self._error is not None:
             return {"error": self._error}
         if self._has_unknown_content:
-            raise UnknownStreamFormat(f"{self._called} streams its reply in an unknown format", TRANSIENT)
+            raise UnknownStreamFormat(f"{self._endpoint_name} streams its reply in an unknown format", TRANSIENT)
         if not self._is_done and not self._finish_reason:
-            raise CallError(f"{self._called}: the stream was cut before its end", TRANSIENT)
+            raise CallError(f"{self._endpoint_name}: the stream was cut before its end", TRANSIENT)
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts)}
         if self._thoughts:
             message["reasoning_content"] = "".join(self._thoughts)
@@ -71,7 +71,7 @@ class ChatEventStream:
         try:
             event = dict_or_empty(msgspec.json.decode(data))
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            raise CallError(f"{self._called} sent a broken piece of its reply", TRANSIENT) from None
+            raise CallError(f"{self._endpoint_name} sent a broken piece of its reply", TRANSIENT) from None
         if event.get("error"):
             self._error = event["error"]
         for key in ("model", "usage"):

@@ -12,7 +12,7 @@ to a reply are `weft.Thought(text)` in the list.
 
 - Async functions are awaited; plain ones run in a thread, one at a time unless `concurrency` says more.
 - Answers are cached under `name` and `version`. Without a name, under the file and the name there; without a version,
-  under a digest of the module's source, so that an edit asks anew.
+  under a digest of everything that decides them (`weft.models.versions`), so that an edit or other weights ask anew.
 - What it raises is reported and leaves the turn unscored: never a score. So does a call that does not return within
   `timeout` seconds (an hour).
 - It gets what it has a parameter for: `question` (a judge's question, with its `metrics`, `schema` and `material`),
@@ -40,7 +40,7 @@ from msgspec import Struct
 
 from weft.errors import ImageError, UserError, format_trace
 from weft.models.batching import BatchCounts, BatchQueue
-from weft.models.code_digest import PLAIN_TYPES, CodeSource, read_source, version_of
+from weft.models.code_digest import CodeSource, read_source
 from weft.models.converters import positive_seconds
 from weft.models.declaration import (
     DECLARED_OPTIONS,
@@ -51,6 +51,7 @@ from weft.models.declaration import (
     sort_options,
 )
 from weft.models.endpoint import FATAL, NO_RETRY, CallError, Endpoint, EndpointReply, Retry
+from weft.models.versions import derive_version, identify_endpoint, is_derived
 from weft.store.blobs import Blobs
 from weft.store.images import open_lazily
 from weft.types import Gives, Image, Message, Modality, Part, Question, Reply, Request, Takes, Text, Thought, outcome_of
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_S = 3600.0
 DEFAULT_BATCH_SIZE = 8
 POLL_INTERVAL_S = 0.05
+PLAIN_TYPES = (bool, int, float, str, bytes, type(None))
 
 
 def is_pil_image(value: Any) -> "TypeGuard[Pil.Image]":
@@ -115,13 +117,15 @@ class FunctionEndpoint(Endpoint):
         takes: Takes,
         concurrency: int,
         timeout: float,
-        version_is_derived: bool,
+        version_is_derived: bool = False,
+        version_note: str = "",
         batch_size: int = 0,
         source: CodeSource | None = None,
         options: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> None:
-        """`batch_size` is 0 without a method `batch`. `options` are arguments of each call, `seed` that of draw 0."""
+        """`version_note` says on what the version rests if the user set none. `batch_size` is 0 without a method
+        `batch`. `options` are arguments of each call, `seed` that of draw 0."""
         super().__init__(name, address=f"python:{name}")
         self.identity = {
             "provider": "python",
@@ -130,10 +134,8 @@ class FunctionEndpoint(Endpoint):
             "where": where,
             **_options_identity(options or {}, seed),
         }
-        self.undigested_names: tuple[str, ...] = ()
         if source is not None:
             self.code_digest = source.digest
-            self.undigested_names = source.undigested_names
             if where and source.previous_location:
                 self.previous_identities = ({**self.identity, "where": source.previous_location},)
         self._options = options or {}
@@ -149,6 +151,7 @@ class FunctionEndpoint(Endpoint):
         self._timeout = timeout
         self.version = version
         self.version_is_derived = version_is_derived
+        self.version_note = version_note
         self._batch_size = batch_size
         self._queue = BatchQueue[FunctionRequest, Any](name, self._make_worker)
         if batch_size:
@@ -176,32 +179,32 @@ class FunctionEndpoint(Endpoint):
             return self._queue.counts
         return None
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         shown = await run_in_thread(self._open_messages, messages)
         await self.load()
-        result = await self._call(shown, want)
+        result = await self._call(shown, request)
         if isinstance(result, Reply):
             parts = self._convert(result.parts)
             return EndpointReply(parts, result.outcome, result.reason, served_model=self.name, usage=result.usage)
         parts = self._convert(result)
-        outcome, reason = outcome_of(parts, want.modality)
+        outcome, reason = outcome_of(parts, request.modality)
         return EndpointReply(parts, outcome, reason, served_model=self.name)
 
-    async def _call(self, shown: list[tuple[str, list[Any]]], want: Request) -> Any:
+    async def _call(self, shown: list[tuple[str, list[Any]]], request: Request) -> Any:
         """Return what the user's code returns; whatever it raises becomes a CallError."""
         limit = asyncio.timeout(self._timeout)
         try:
             if self._batch_size:
                 async with limit:
                     return await self._queue.call(
-                        self._build_request(shown, want), (want.modality, want.size), self._batch_size
+                        self._build_request(shown, request), (request.modality, request.size), self._batch_size
                     )
             function = self._instance()
-            positional, named = call_arguments(function, want, self._options, self._seed)
+            positional, named = call_arguments(function, request, self._options, self._seed)
             await self._wait_for_free_thread()
             limit = asyncio.timeout(self._timeout)
             async with limit:
-                return await self._call_function(function, named, shown, want.modality, *positional)
+                return await self._call_function(function, named, shown, request.modality, *positional)
         except CallError:
             raise
         except TimeoutError as error:
@@ -213,9 +216,11 @@ class FunctionEndpoint(Endpoint):
             message = f"{self.name} raised {type(error).__name__}: {error}"
             raise _error_with_trace(message, NO_RETRY, error) from error
 
-    def _build_request(self, shown: list[tuple[str, list[Any]]], want: Request) -> FunctionRequest:
-        seed = self._seed + want.draw
-        return FunctionRequest(shown, want.modality, want.size, want.draw, want.question, seed, self._options)
+    def _build_request(self, shown: list[tuple[str, list[Any]]], request: Request) -> FunctionRequest:
+        seed = self._seed + request.draw
+        return FunctionRequest(
+            shown, request.modality, request.size, request.draw, request.question, seed, self._options
+        )
 
     async def _call_function(self, function: UserFunction, named: Mapping[str, Any], *arguments: Any) -> Any:
         call = functools.partial(function, **named) if named else function
@@ -348,9 +353,10 @@ def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], s
     if isinstance(thing, Endpoint):
         if options:
             raise UserError(f"{called} is created already: it takes no options")
-        return thing
+        return identify_endpoint(thing, blobs.root.parent, from_file=bool(source))
     if inspect.isclass(thing) and issubclass(thing, Endpoint):
-        return _instantiate_endpoint(thing, blobs, options, called)
+        endpoint = _instantiate_endpoint(thing, blobs, options, called)
+        return identify_endpoint(endpoint, blobs.root.parent, from_file=bool(source))
     if declaration.sends:
         raise UserError(f"{called} has `send` but is no endpoint: make its class one of weft.models.endpoint.Endpoint")
     if declaration.roles is not None:
@@ -358,7 +364,7 @@ def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], s
         raise UserError(f"{called} is a composition: give its roles models, as in {called}:{example}")
     if declaration.batch is None:
         _check_callable(thing, called)
-    return _build_function_endpoint(thing, declaration, blobs, options, called)
+    return _build_function_endpoint(thing, declaration, blobs, options, called, from_file=bool(source))
 
 
 def _instantiate_endpoint(kind: type[Endpoint], blobs: Blobs, options: Mapping[str, Any], called: str) -> Endpoint:
@@ -389,7 +395,7 @@ def _blobs_argument(kind: type, blobs: Blobs) -> dict[str, Blobs]:
 
 
 def _build_function_endpoint(
-    thing: Any, declaration: Declaration, blobs: Blobs, options: Mapping[str, Any], called: str
+    thing: Any, declaration: Declaration, blobs: Blobs, options: Mapping[str, Any], called: str, *, from_file: bool
 ) -> FunctionEndpoint:
     user_options = sort_options(thing, declaration, options, called)
     if inspect.iscoroutinefunction(declaration.batch):
@@ -412,6 +418,14 @@ def _build_function_endpoint(
     except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
         raise UserError(f"{called}: {error}") from None
 
+    version_note = ""
+    if version is None:
+        given = {**user_options.init, **user_options.call}
+        given.pop("seed", None)  # is in the identity: runs that differ only in their seed are of one version
+        derived = derive_version(thing, blobs.root.parent, given, from_file=from_file)
+        version = derived.version
+        version_note = derived.assumption(name, from_file=from_file)
+
     def make() -> Any:
         if inspect.isclass(thing):
             return cast(Any, thing)(**_blobs_argument(cast(type, thing), blobs), **user_options.init)
@@ -422,11 +436,12 @@ def _build_function_endpoint(
         blobs,
         name=name,
         where=where,
-        version=version_of(source, called) if version is None else str(version),
+        version=str(version),
         takes=takes,
         concurrency=concurrency,
         timeout=timeout,
-        version_is_derived=version is None,
+        version_is_derived=is_derived(str(version)),
+        version_note=version_note,
         batch_size=batch_size,
         source=source,
         options={**user_options.init, **user_options.call},

@@ -190,7 +190,7 @@ def _replace_images(value: Any, mark: Callable[[Image], str]) -> Any:
 
 
 class HttpClient:
-    """One HTTP session. `called` is the name of the endpoint in errors; `most` limits the bytes of a response."""
+    """One HTTP session. Errors call the endpoint `endpoint_name`; `max_bytes` limits the bytes of a response."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -205,8 +205,8 @@ class HttpClient:
         headers: Mapping[str, str],
         blobs: Blobs,
         *,
-        called: str,
-        most: int,
+        endpoint_name: str,
+        max_bytes: int,
         bare: bool = False,
         stream: "EventAssembler | None" = None,
     ) -> AsyncGenerator[HttpResponse]:
@@ -217,7 +217,7 @@ class HttpClient:
         """
         body = RequestBody(payload, blobs, bare=bare)
         all_headers = {"Content-Type": "application/json", "Content-Length": str(body.length), **headers}
-        async with self._send_body(url, body, all_headers, called, most, stream) as response:
+        async with self._send_body(url, body, all_headers, endpoint_name, max_bytes, stream) as response:
             yield response
 
     @contextlib.asynccontextmanager
@@ -229,8 +229,8 @@ class HttpClient:
         headers: Mapping[str, str],
         blobs: Blobs,
         *,
-        called: str,
-        most: int,
+        endpoint_name: str,
+        max_bytes: int,
     ) -> AsyncGenerator[HttpResponse]:
         """Send `multipart/form-data` with images as files: one as `image`, several as `image[]`, in their order."""
         body = FormBody(payload, images, blobs)
@@ -239,13 +239,15 @@ class HttpClient:
             "Content-Length": str(body.length),
             **headers,
         }
-        async with self._send_body(url, body, all_headers, called, most, None) as response:
+        async with self._send_body(url, body, all_headers, endpoint_name, max_bytes, None) as response:
             yield response
 
-    async def upload(self, url: str, body: RequestBody, headers: Mapping[str, str], *, called: str) -> HttpResponse:
+    async def upload(
+        self, url: str, body: RequestBody, headers: Mapping[str, str], *, endpoint_name: str
+    ) -> HttpResponse:
         """Send a body of any kind and return the JSON response."""
         all_headers = {"Content-Length": str(body.length), **headers}
-        async with self._send_body(url, body, all_headers, called, MAX_TEXT_BYTES, None) as response:
+        async with self._send_body(url, body, all_headers, endpoint_name, MAX_TEXT_BYTES, None) as response:
             return response
 
     @contextlib.asynccontextmanager
@@ -254,33 +256,38 @@ class HttpClient:
         url: str,
         body: RequestBody,
         headers: Mapping[str, str],
-        called: str,
-        most: int,
+        endpoint_name: str,
+        max_bytes: int,
         stream: "EventAssembler | None",
     ) -> AsyncGenerator[HttpResponse]:
         async with contextlib.AsyncExitStack() as resources:
-            response = await self._exchange("POST", url, called, body, headers, most, resources, stream)
+            response = await self._exchange("POST", url, endpoint_name, body, headers, max_bytes, resources, stream)
             if 300 <= response.status < 400:
                 target = strip_url_secrets(response.headers.get("location", "?"))
                 raise CallError(
-                    f"{called} answered {response.status}: it redirects to {target}; give that address", DENIED
+                    f"{endpoint_name} answered {response.status}: it redirects to {target}; give that address", DENIED
                 )
-            yield _parse_response(response, called, stream)
+            yield _parse_response(response, endpoint_name, stream)
 
     @contextlib.asynccontextmanager
     async def get(
-        self, url: str, *, called: str, headers: Mapping[str, str] | None = None, most: int = MAX_REPLY_BYTES
+        self,
+        url: str,
+        *,
+        endpoint_name: str,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int = MAX_REPLY_BYTES,
     ) -> AsyncGenerator[HttpResponse]:
         """Yield a resource as bytes, whatever its status."""
         async with contextlib.AsyncExitStack() as resources:
-            yield await self._exchange("GET", url, called, None, headers or {}, most, resources, None)
+            yield await self._exchange("GET", url, endpoint_name, None, headers or {}, max_bytes, resources, None)
 
     async def get_json(
-        self, url: str, headers: Mapping[str, str], *, called: str, most: int = MAX_TEXT_BYTES
+        self, url: str, headers: Mapping[str, str], *, endpoint_name: str, max_bytes: int = MAX_TEXT_BYTES
     ) -> HttpResponse:
         """Return a JSON resource, such as the state of a task."""
-        async with self.get(url, called=called, headers=headers, most=most) as response:
-            return _parse_response(response, called, None)
+        async with self.get(url, endpoint_name=endpoint_name, headers=headers, max_bytes=max_bytes) as response:
+            return _parse_response(response, endpoint_name, None)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -291,10 +298,10 @@ class HttpClient:
         self,
         method: str,
         url: str,
-        called: str,
+        endpoint_name: str,
         body: RequestBody | None,
         headers: Mapping[str, str],
-        most: int,
+        max_bytes: int,
         resources: contextlib.AsyncExitStack,
         stream: "EventAssembler | None",
     ) -> HttpResponse:
@@ -312,21 +319,23 @@ class HttpClient:
                 response_headers = {name.lower(): value for name, value in raw.headers.items()}
                 response = HttpResponse(raw.status, response_headers, bytearray())
                 if stream is not None and is_event_stream(response):
-                    await self._feed_events(raw, called, most, stream)
+                    await self._feed_events(raw, endpoint_name, max_bytes, stream)
                     return response
-                content = await self._read_all(raw, called, most, resources, timeout)
+                content = await self._read_all(raw, endpoint_name, max_bytes, resources, timeout)
                 return HttpResponse(raw.status, response_headers, content)
         except (aiohttp.ClientError, ImageError) as error:
             if body is not None and body.image_error is not None:
                 raise CallError(f"an image {body.image_error}", NO_RETRY) from None
-            raise _call_error(error, called) from None
+            raise _call_error(error, endpoint_name) from None
         except TimeoutError:
-            raise CallError(f"{called} did not answer within {self._timeout:g} s", TRANSIENT, timed_out=True) from None
+            raise CallError(
+                f"{endpoint_name} did not answer within {self._timeout:g} s", TRANSIENT, timed_out=True
+            ) from None
         except ValueError:  # a header that cannot be sent
-            raise CallError(f"{called}: its key has a character that no header may have", FATAL) from None
+            raise CallError(f"{endpoint_name}: its key has a character that no header may have", FATAL) from None
 
     async def _feed_events(
-        self, raw: "aiohttp.ClientResponse", called: str, most: int, stream: "EventAssembler"
+        self, raw: "aiohttp.ClientResponse", endpoint_name: str, max_bytes: int, stream: "EventAssembler"
     ) -> None:
         """Feed a stream of events to its assembler. Its content is limited like any reply; the events may be longer."""
         received = 0
@@ -336,16 +345,16 @@ class HttpClient:
                 stream.feed(piece)
             except ValueError as error:
                 raise CallError(
-                    f"{called} sent a broken piece of its reply: {type(error).__name__}", TRANSIENT
+                    f"{endpoint_name} sent a broken piece of its reply: {type(error).__name__}", TRANSIENT
                 ) from None
-            if stream.size > most or received > MAX_EVENT_OVERHEAD * most:
-                raise CallError(f"{called} sent more than {most >> 20} MiB", NO_RETRY, billed=True)
+            if stream.size > max_bytes or received > MAX_EVENT_OVERHEAD * max_bytes:
+                raise CallError(f"{endpoint_name} sent more than {max_bytes >> 20} MiB", NO_RETRY, billed=True)
 
     async def _read_all(
         self,
         raw: "aiohttp.ClientResponse",
-        called: str,
-        most: int,
+        endpoint_name: str,
+        max_bytes: int,
         resources: contextlib.AsyncExitStack,
         timeout: asyncio.Timeout,
     ) -> bytearray:
@@ -354,8 +363,8 @@ class HttpClient:
         has_lock = False
         async for piece in raw.content.iter_any():
             data += piece
-            if len(data) > most:
-                raise CallError(f"{called} sent more than {most >> 20} MiB", NO_RETRY, billed=True)
+            if len(data) > max_bytes:
+                raise CallError(f"{endpoint_name} sent more than {max_bytes >> 20} MiB", NO_RETRY, billed=True)
             if len(data) > LARGE_REPLY_BYTES and not has_lock:
                 has_lock = True
                 clock = asyncio.get_running_loop().time
@@ -376,19 +385,21 @@ class HttpClient:
         return self._session
 
 
-def _call_error(error: Exception, called: str) -> CallError:
+def _call_error(error: Exception, endpoint_name: str) -> CallError:
     """Return a failed connection as a CallError."""
     import aiohttp
 
     if isinstance(error, aiohttp.ClientConnectorError):
-        return CallError(f"cannot reach {called}: {scrub(str(error.os_error or error))}", TRANSIENT, unreachable=True)
+        return CallError(
+            f"cannot reach {endpoint_name}: {scrub(str(error.os_error or error))}", TRANSIENT, unreachable=True
+        )
     if isinstance(error, aiohttp.InvalidURL):
-        return CallError(f"{called} is not a usable address", FATAL)
+        return CallError(f"{endpoint_name} is not a usable address", FATAL)
     message = " ".join(scrub(str(error) or type(error).__name__).split())
-    return CallError(f"{called}: the connection broke: {message[:300]}", TRANSIENT)
+    return CallError(f"{endpoint_name}: the connection broke: {message[:300]}", TRANSIENT)
 
 
-def _parse_response(response: HttpResponse, called: str, stream: "EventAssembler | None") -> HttpResponse:
+def _parse_response(response: HttpResponse, endpoint_name: str, stream: "EventAssembler | None") -> HttpResponse:
     """Return the response with its JSON, and the error that this describes."""
     try:
         if stream is not None and is_event_stream(response):
@@ -398,7 +409,7 @@ def _parse_response(response: HttpResponse, called: str, stream: "EventAssembler
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         if response.status < 400:
             raise CallError(
-                f"{called} answered {response.status} with broken JSON ({len(response.data)} bytes)", TRANSIENT
+                f"{endpoint_name} answered {response.status} with broken JSON ({len(response.data)} bytes)", TRANSIENT
             ) from None
         return response
     message, codes = parse_error(body)

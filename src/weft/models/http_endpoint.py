@@ -152,12 +152,12 @@ class HttpEndpoint(Endpoint):
             return {"Authorization": f"Bearer {self._key}"}
         return {}
 
-    def _parameters_for(self, want: Request) -> dict[str, Any]:
+    def _parameters_for(self, request: Request) -> dict[str, Any]:
         """Return the parameters of one draw: each draw has its own seed."""
         parameters = dict(self._parameters)
         seed = parameters.get("seed")
-        if want.draw and isinstance(seed, int):
-            parameters["seed"] = seed + want.draw
+        if request.draw and isinstance(seed, int):
+            parameters["seed"] = seed + request.draw
         return parameters
 
     # requests
@@ -166,28 +166,28 @@ class HttpEndpoint(Endpoint):
         self,
         path: str,
         payload: Mapping[str, Any],
-        most: int,
+        max_bytes: int,
         *,
         bare: bool = False,
         stream: EventAssembler | None = None,
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        """Send a JSON request; the context holds the response, of at `most` so many bytes."""
+        """Send a JSON request; the context holds the response, of at most `max_bytes`."""
         return self._http.post(
             f"{self._url}{path}",
             payload,
             self._headers(),
             self._blobs,
-            called=self.address,
-            most=most,
+            endpoint_name=self.address,
+            max_bytes=max_bytes,
             bare=bare,
             stream=stream,
         )
 
     async def _request_json(
-        self, path: str, payload: Mapping[str, Any], want: Request, *, bare: bool = False
+        self, path: str, payload: Mapping[str, Any], request: Request, *, bare: bool = False
     ) -> HttpResponse:
         """Send a JSON request and return the response, with an error that only `_parse_own_error` recognises in it."""
-        max_bytes = MAX_TEXT_BYTES if want.modality == "text" else MAX_REPLY_BYTES
+        max_bytes = MAX_TEXT_BYTES if request.modality == "text" else MAX_REPLY_BYTES
         async with self._post(path, payload, max_bytes, bare=bare) as response:
             message, codes = self._parse_own_error(response.body)
             if not message:
@@ -198,13 +198,13 @@ class HttpEndpoint(Endpoint):
         """Return message and codes of an error in the service's own shape; both "" if there is none."""
         return "", ""
 
-    async def get_json(self, path: str, *, told: bool = False) -> HttpResponse:
-        """Return a JSON resource. `told`: an error inside it describes the resource, and is not raised."""
-        response = await self._http.get_json(f"{self._url}{path}", self._headers(), called=self.address)
+    async def get_json(self, path: str, *, allow_body_error: bool = False) -> HttpResponse:
+        """Return a JSON resource. `allow_body_error`: an error inside it describes the resource, and is not raised."""
+        response = await self._http.get_json(f"{self._url}{path}", self._headers(), endpoint_name=self.address)
         if response.status in (404, 410):
             message = response.error_message or response.text
             raise TicketExpired(f"{self.address} does not have it any more: {message[:200]}")
-        if told and response.status < 400:
+        if allow_body_error and response.status < 400:
             return response
         return self._raise_for_error(response)
 
@@ -214,13 +214,15 @@ class HttpEndpoint(Endpoint):
 
     async def upload(self, path: str, body: RequestBody, headers: Mapping[str, str]) -> HttpResponse:
         all_headers = {**self._headers(), **headers}
-        response = await self._http.upload(f"{self._url}{path}", body, all_headers, called=self.address)
+        response = await self._http.upload(f"{self._url}{path}", body, all_headers, endpoint_name=self.address)
         return self._raise_for_error(response)
 
-    async def download(self, path: str, most: int) -> bytes:
-        """Return a file of at `most` so many bytes."""
+    async def download(self, path: str, max_bytes: int) -> bytes:
+        """Return a file of at most `max_bytes`."""
         url = f"{self._url}{path}"
-        async with self._http.get(url, called=self.address, headers=self._headers(), most=most) as response:
+        async with self._http.get(
+            url, endpoint_name=self.address, headers=self._headers(), max_bytes=max_bytes
+        ) as response:
             if response.status in (404, 410):
                 raise TicketExpired(f"{self.address} does not have the file any more")
             if response.status != 200:
@@ -290,7 +292,7 @@ class HttpEndpoint(Endpoint):
                 NO_RETRY,
                 billed=True,
             )
-        async with self._http.get(link, called="the image's link") as response:
+        async with self._http.get(link, endpoint_name="the image's link") as response:
             if response.status != 200:
                 redirect = ": it redirects" if 300 <= response.status < 400 else ""
                 raise CallError(f"the image's link answered {response.status}{redirect}", TRANSIENT)
@@ -306,19 +308,26 @@ W = TypeVar("W", bound=HttpEndpoint)
 
 
 def from_options(
-    kind: type[W], spec: ModelSpec, blobs: Blobs, url: str, chosen: dict[str, Any], *own: str, **usual: Any
+    kind: type[W],
+    spec: ModelSpec,
+    blobs: Blobs,
+    url: str,
+    options: dict[str, Any],
+    *constructor_options: str,
+    **default_parameters: Any,
 ) -> W:
     """Return an endpoint of this class, built from its options.
 
-    Options named in `own` are arguments of the class; all others, and `extra`, are sent with every request, as are the
-    `usual` parameters unless an option overrides them. `chosen` is emptied of what is not an argument.
+    `constructor_options` names those that are arguments of the class. All others, and `extra`, are sent with every
+    request, as are the `default_parameters` unless an option overrides them. `options` is emptied of what is not an
+    argument.
     """
-    key = key_for(url, chosen.pop("key_env", ""))
-    parameters = {**usual, **chosen.pop("extra", {})}
-    for name in list(chosen):
-        if name not in (*ENDPOINT_OPTIONS, *own):
-            parameters[name] = chosen.pop(name)
-    return kind(spec.model, url, blobs, key=key, parameters=parameters, **chosen)
+    key = key_for(url, options.pop("key_env", ""))
+    parameters = {**default_parameters, **options.pop("extra", {})}
+    for name in list(options):
+        if name not in (*ENDPOINT_OPTIONS, *constructor_options):
+            parameters[name] = options.pop(name)
+    return kind(spec.model, url, blobs, key=key, parameters=parameters, **options)
 
 
 # addresses and keys
@@ -353,7 +362,7 @@ def url_of(spec: ModelSpec, usual: str = OPENAI_URL) -> str:
     if not url:
         raise UserError(f"{spec.text}: give the server's address, as in {spec.provider}/NAME@http://127.0.0.1:8000/v1")
     try:
-        parts = parse_address(url, ours=True)
+        parts = parse_address(url, hide_secrets=True)
     except ValueError as error:
         raise UserError(f"{spec.provider}/{spec.model}: {error}") from None
     if not spec.model:
@@ -366,11 +375,11 @@ def url_of(spec: ModelSpec, usual: str = OPENAI_URL) -> str:
     return url
 
 
-def parse_address(url: str, *, ours: bool = False) -> SplitResult:
+def parse_address(url: str, *, hide_secrets: bool = False) -> SplitResult:
     """Return the parts of an http(s) address. Raises ValueError, whose message repeats nothing that may be a key.
 
-    `ours`: the user wrote it, so whatever may be a key in it is hidden from all output. A server's links must not
-    choose what is hidden.
+    `hide_secrets`: whatever may be a key in it is hidden from all output. It is for addresses that the user wrote: a
+    server's links must not choose what is hidden.
     """
     try:
         parts = urlsplit(url)
@@ -378,7 +387,7 @@ def parse_address(url: str, *, ours: bool = False) -> SplitResult:
     except ValueError:
         usable = False
         parts = SplitResult("", "", "", "", "")
-    if ours:
+    if hide_secrets:
         _hide_secrets(parts)
     if not usable:
         raise ValueError(f"{strip_url_secrets(url)!r} is not an http(s) address")

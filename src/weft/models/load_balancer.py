@@ -58,14 +58,14 @@ class LoadBalancer(Endpoint):
             return f"{len(self._endpoints) - paused} of {len(self._endpoints)} addresses answer"
         return ""
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         index = self._choose()
         endpoint = self._endpoints[index]
         endpoint.max_reply_tokens = self.max_reply_tokens
         self._in_flight[index] += 1
         self._calls[index] += 1
         try:
-            reply = await endpoint.send(messages, want)
+            reply = await endpoint.send(messages, request)
             self._failures[index] = 0
             return reply
         except CallError as error:

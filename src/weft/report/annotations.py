@@ -1,13 +1,11 @@
 """Annotations as CSV: a row per metric of each question that an annotator answered."""
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from weft.report.render import escape_formula
+from weft.report.csv_table import format_csv
 from weft.store.annotations import Annotation
 from weft.types import Verdict
 
@@ -46,19 +44,7 @@ def _build_row(annotation: Annotation, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def format_csv(annotations: Sequence[Annotation]) -> str:
-    """Return the rows as CSV. Numbers have every digit, so that they can be read back exactly."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in annotation_rows(annotations):
-        writer.writerow({column: _format_value(value) for column, value in row.items()})
-    return out.getvalue()
-
-
-def _format_value(value: str | float | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return escape_formula(value)
-    return repr(value)
+def format_annotations(annotations: Sequence[Annotation]) -> str:
+    """Return the rows as CSV."""
+    rows = annotation_rows(annotations)
+    return format_csv(COLUMNS, [[row[column] for column in COLUMNS] for row in rows])

@@ -38,3 +38,11 @@ def table_caveats(table: Table, published_judge: str) -> list[str]:
     """Return the warnings for the rows of one table."""
     judges = {row.judge for row in table.run_rows if row.judge}
     return judge_caveats(judges, published_judge, bool(table.published_rows))
+
+
+def row_notes(table: Table) -> list[str]:
+    """Return what a reader must know of single numbers of the table, a sentence each."""
+    sentences: list[str] = []
+    for row in table.rows:
+        sentences += [f"{row.label}, {column}: {note}." for column, note in row.notes.items()]
+    return sentences

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from weft.benchmarks.base import SampleGroups
 from weft.report import plots
-from weft.report.scale import format_number, headline_share, to_points
-from weft.results.run import Run
+from weft.report.group_plots import build_group_plots
+from weft.report.scale import headline_share, to_points
+from weft.results.run import Run, find_cluster
 from weft.results.titles import titles_without_setting
+from weft.rounding import format_number
 from weft.stats.intervals import estimate_mean
 from weft.types import Verdict
 
@@ -56,7 +58,9 @@ def build_plots(runs: Runs) -> list[Plot]:
     built: list[Plot] = []
     if not presentation.turn_names:
         built += _by_turn(runs)
-    built += [*_by_axis(runs), *_by_second_axis(runs), *_distributions(runs)]
+    built += _by_axis(runs)
+    built += _by_groups(runs) if len(runs) > 1 else _by_second_axis(runs)
+    built += _distributions(runs)
     if len(runs) > MAX_SERIES:
         note = f" (the first {MAX_SERIES} of {len(runs)} runs)"
         built = [replace(plot, title=plot.title + note, description=plot.description + note) for plot in built]
@@ -75,6 +79,11 @@ def _shown_runs(runs: Runs) -> list[tuple[str, Run]]:
     return list(runs.items())[:MAX_SERIES]
 
 
+def in_words(name: str) -> str:
+    """Return the name of a metric, an axis or a group as people write it: `key point` for `key_point`."""
+    return " ".join(name.replace("_", " ").split())
+
+
 def _describe(title: str, lines: Iterable[str]) -> str:
     return f"{title}. " + "; ".join(lines)
 
@@ -86,7 +95,7 @@ def _ranking(runs: Runs) -> list[Plot]:
     if not rows:
         return []
     chart = plots.ranking_chart(rows, name="name", x=title, series="series", title=title)
-    description = _describe(title, (f"{row['series']}, {row['name']}: {row[title]:.1f}" for row in rows))
+    description = _describe(title, (f"{row['series']}, {row['name']}: {format_number(row[title], 1)}" for row in rows))
     return [Plot("ranked", title, chart, description)]
 
 
@@ -95,14 +104,14 @@ def _cluster_points(run: Run, includes: Callable[[Verdict], bool]) -> dict[str, 
     points: dict[str, list[float]] = {}
     for verdict in run.verdicts:
         if verdict.value is not None and includes(verdict):
-            cluster = run.benchmark.cluster_of(verdict.sample, run.groups[verdict.sample])
+            cluster = find_cluster(run.benchmark, verdict.sample, run.groups[verdict.sample])
             points.setdefault(cluster, []).append(run.benchmark.presentation.max_score * verdict.value)
     return points
 
 
-def _estimate(points: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def _estimate(run: Run, points: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """Return the mean with its interval. One dialogue says nothing about others, so its mean has no interval."""
-    estimate = estimate_mean(points)
+    estimate = estimate_mean(points, (0.0, run.benchmark.presentation.max_score))
     if len(points) < 2:
         return {"score": estimate.value, "low": None, "high": None}
     return {"score": estimate.value, "low": estimate.low, "high": estimate.high}
@@ -118,14 +127,14 @@ def _by_turn(runs: Runs) -> list[Plot]:
     if len(runs) == 1:
         rows: Rows = []
         for metric in first.benchmark.metrics:
-            rows += _turn_rows(first, metric, metric)
+            rows += _turn_rows(first, metric, in_words(metric))
         return _turn_plot(first, rows, "by-turn", "Score by turn")
     built: list[Plot] = []
     for metric in first.benchmark.metrics:
         rows = []
         for title, run in _shown_runs(runs):
             rows += _turn_rows(run, metric, title)
-        built += _turn_plot(first, rows, f"by-turn-{metric}", f"Score by turn: {metric}")
+        built += _turn_plot(first, rows, f"by-turn-{metric}", f"Score by turn: {in_words(metric)}")
     return built
 
 
@@ -143,7 +152,7 @@ def _turn_rows(run: Run, metric: str, series: str) -> Rows:
     for turn in sorted({verdict.turn for verdict in run.verdicts}):
         points = _cluster_points(run, lambda verdict, turn=turn: verdict.metric == metric and verdict.turn == turn)
         if points:
-            rows.append({"series": series, "turn": turn + 1, **_estimate(points)})
+            rows.append({"series": series, "turn": turn + 1, **_estimate(run, points)})
     return rows
 
 
@@ -168,14 +177,14 @@ def _by_axis(runs: Runs) -> list[Plot]:
     if len(runs) == 1:
         rows: Rows = []
         for metric in first.benchmark.metrics:
-            rows += _axis_rows(first, groups, axis, metric, metric)
-        return _axis_plot(first, rows, axis, f"by-{axis}", f"By {axis} and metric")
+            rows += _axis_rows(first, groups, axis, metric, in_words(metric))
+        return _axis_plot(first, rows, axis, f"by-{axis}", f"Score by {in_words(axis)} and metric")
     built: list[Plot] = []
     for metric in first.benchmark.metrics:
         rows = []
         for title, run in _shown_runs(runs):
             rows += _axis_rows(run, groups, axis, metric, title)
-        built += _axis_plot(first, rows, axis, f"by-{axis}-{metric}", f"By {axis}: {metric}")
+        built += _axis_plot(first, rows, axis, f"by-{axis}-{metric}", f"Score by {in_words(axis)}: {in_words(metric)}")
     return built
 
 
@@ -188,7 +197,7 @@ def _axis_rows(run: Run, groups: SampleGroups, axis: str, metric: str, series: s
 
         points = _cluster_points(run, includes)
         if points:
-            rows.append({axis: group, "series": series, **_estimate(points)})
+            rows.append({axis: in_words(group), "series": series, **_estimate(run, points)})
     return rows
 
 
@@ -201,8 +210,14 @@ def _axis_plot(run: Run, rows: Rows, axis: str, name: str, title: str) -> list[P
     return [Plot(name, title, chart, _describe(title, lines))]
 
 
+def _by_groups(runs: Runs) -> list[Plot]:
+    """Return several runs by the groups of each axis."""
+    drawn = build_group_plots(dict(_shown_runs(runs)), in_words)
+    return [Plot(plot.name, plot.title, plot.chart, _describe(plot.title, plot.lines)) for plot in drawn]
+
+
 def _by_second_axis(runs: Runs) -> list[Plot]:
-    """Return the headline score in each group of the second axis, if there are enough groups for a radar chart."""
+    """Return one run's headline score by the second axis, if there are enough groups for a radar chart."""
     first = _first(runs)
     if len(first.benchmark.axes) < 2:
         return []
@@ -212,13 +227,15 @@ def _by_second_axis(runs: Runs) -> list[Plot]:
     if len(names) < MIN_RADAR_AXES:
         return []
     rows: Rows = []
-    for title, run in _shown_runs(runs):
+    for title, run in runs.items():
         for group in names:
             verdicts = [verdict for verdict in run.verdicts if groups[verdict.sample].get(axis) == group]
             share = headline_share(run.benchmark, verdicts, groups)
             if share is not None:
-                rows.append({axis: group, "run": title, "score": to_points(run.benchmark, share)})
-    title = f"Headline score by {axis}"
+                rows.append({axis: in_words(group), "run": title, "score": to_points(run.benchmark, share)})
+    if not rows:
+        return []
+    title = f"Headline score by {in_words(axis)}"
     top = first.benchmark.presentation.max_score
     chart = plots.radar_chart(rows, axis=axis, y="score", series="run", title=title, top=top)
     lines = (f"{row[axis]}, {row['run']}: {_format_score(first, row)}" for row in rows)
@@ -229,7 +246,10 @@ def _distributions(runs: Runs) -> list[Plot]:
     """Return how the headline scores of dialogues are distributed, and each metric that the benchmark names for it."""
     headline = _distribution(runs, "", "Distribution of dialogues by headline score", "dialogues")
     metrics = _first(runs).benchmark.presentation.distribution_metrics
-    return [headline, *(_distribution(runs, name, f"Distribution of {name}", f"spread-{name}") for name in metrics)]
+    return [
+        headline,
+        *(_distribution(runs, name, f"Distribution of {in_words(name)}", f"spread-{name}") for name in metrics),
+    ]
 
 
 def _distribution(runs: Runs, metric: str, title: str, name: str) -> Plot:
@@ -293,7 +313,7 @@ def _against_calls(runs: Runs) -> list[Plot]:
         if len(set(models)) > 1:
             label["family"] = f"{model}: {label['family']}"
         calls = sum(max(1, len(turn.reply.keys)) for turn in run.turns) / len(run.turns)
-        rows.append({CALLS: calls, **label, **_estimate(points)})
+        rows.append({CALLS: calls, **label, **_estimate(run, points)})
     if not rows:
         return []
     families = list(dict.fromkeys(row["family"] for row in rows))
@@ -303,5 +323,7 @@ def _against_calls(runs: Runs) -> list[Plot]:
     rows = [row for row in rows if row["family"] in families[:MAX_SERIES]]
     chart = plots.cost_chart(rows, x=CALLS, y="score", series="family", label="label", title=title)
     first = _first(runs)
-    lines = (f"{row['family']} {row['label']}: {_format_score(first, row)} at {row[CALLS]:.1f}" for row in rows)
+    lines = (
+        f"{row['family']} {row['label']}: {_format_score(first, row)} at {format_number(row[CALLS], 1)}" for row in rows
+    )
     return [Plot("against-calls", title, chart, _describe(title, lines))]

@@ -2,7 +2,7 @@
 group of the benchmark's first axis.
 
 Only verdicts that both runs have scored are paired; the others are counted and left out. Values are on the scale of the
-benchmark's paper."""
+benchmark's paper. `pair_runs` and `pair_terms` do the same for any one number."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,8 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.errors import UserError
-from weft.results.run import Run, headline_terms, sum_values
-from weft.stats.paired import Difference, compare_paired, holm_adjust
+from weft.results.run import Run, find_cluster, headline_terms, sum_values
+from weft.stats.intervals import mix_means
+from weft.stats.paired import Difference, PairedTerms, compare_pairs, holm_adjust
 from weft.types import Verdict
 
 HEADLINE = "headline score"
@@ -51,27 +52,56 @@ class Comparison(Struct, frozen=True):
     digits: int = 3  # decimals of a number that is shown
 
 
-def compare(first: Run, second: Run, max_gaps: int = 10, names: tuple[str, str] | None = None) -> Comparison:
-    """Compare two runs of one benchmark. Raises UserError if they have no scored turn in common."""
-    _check_comparable(first, second)
+class Pairing(Struct, frozen=True):
+    """What two runs have both scored."""
+
+    verdicts: list[Verdict]  # of the first run, one for each pair
+    pairs: Pairs
+    clusters: Mapping[str, str]  # by sample
+    unpaired: int  # verdicts that only one run has scored
+
+
+def pair_runs(first: Run, second: Run) -> Pairing:
+    """Pair the scored verdicts of two runs. Repeats of one verdict, such as those of several seeds, count as their
+    mean."""
     scored = _scored_verdicts(first)
     others = _scored_verdicts(second)
     common = [key for key in scored if key in others]
-    if not common:
-        raise UserError(f"{first.id} and {second.id} have no scored turn in common")
     pairs = {key: (_mean_percent(scored[key]), _mean_percent(others[key])) for key in common}
-    verdicts = [scored[key][0] for key in common]
+    all_keys = {_key_of(verdict) for verdict in [*first.verdicts, *second.verdicts]}
+    clusters = {sample: find_cluster(first.benchmark, sample, groups) for sample, groups in first.groups.items()}
+    return Pairing([scored[key][0] for key in common], pairs, clusters, len(all_keys) - len(common))
+
+
+def pair_terms(terms: Terms, pairing: Pairing) -> PairedTerms:
+    """Return a weighted mean of verdicts as the values of both runs, in percent, by cluster of dialogues."""
+    paired: list[tuple[float, dict[str, list[tuple[float, float]]]]] = []
+    for weight, verdicts in terms:
+        values: dict[str, list[tuple[float, float]]] = {}
+        for verdict in verdicts:
+            values.setdefault(pairing.clusters[verdict.sample], []).append(pairing.pairs[_key_of(verdict)])
+        paired.append((weight, values))
+    return paired
+
+
+def compare(first: Run, second: Run, max_gaps: int = 10, names: tuple[str, str] | None = None) -> Comparison:
+    """Compare two runs of one benchmark. Raises UserError if they have no scored turn in common."""
+    _check_comparable(first, second)
+    pairing = pair_runs(first, second)
+    verdicts = pairing.verdicts
+    pairs = pairing.pairs
+    if not verdicts:
+        raise UserError(f"{first.id} and {second.id} have no scored turn in common")
     presentation = first.benchmark.presentation
     scale = presentation.max_score / PERCENT
     gaps = [
         replace(gap, first=scale * gap.first, second=scale * gap.second) for gap in _find_gaps(first, verdicts, pairs)
     ]
-    all_keys = {_key_of(verdict) for verdict in [*first.verdicts, *second.verdicts]}
     return Comparison(
         names=names or (first.name, second.name),
-        rows=_build_rows(first, verdicts, pairs, scale),
+        rows=_build_rows(first, pairing, scale),
         gaps=gaps[:max_gaps],
-        unpaired=len(all_keys) - len(common),
+        unpaired=pairing.unpaired,
         notes=_describe_differences(first, second),
         max_score=presentation.max_score,
         digits=presentation.digits,
@@ -90,19 +120,18 @@ def _check_comparable(first: Run, second: Run) -> None:
         )
 
 
-def _build_rows(run: Run, verdicts: Sequence[Verdict], pairs: Pairs, scale: float) -> list[ComparisonRow]:
-    clusters = {sample: run.benchmark.cluster_of(sample, groups) for sample, groups in run.groups.items()}
+def _build_rows(run: Run, pairing: Pairing, scale: float) -> list[ComparisonRow]:
     rows: list[ComparisonRow] = []
-    for name, terms in _compared_numbers(run, verdicts):
-        difference = _paired_difference(terms, pairs, clusters)
+    for name, terms in _compared_numbers(run, pairing.verdicts):
+        difference = compare_pairs(pair_terms(terms, pairing), full=PERCENT)
         if difference is not None:
-            first = scale * _weighted_mean(terms, pairs, 0)
-            second = scale * _weighted_mean(terms, pairs, 1)
+            first = scale * _weighted_mean(terms, pairing.pairs, 0)
+            second = scale * _weighted_mean(terms, pairing.pairs, 1)
             rows.append(ComparisonRow(name, first, second, difference, difference.p))
     corrected = holm_adjust([row.difference.p for row in rows])
     for index, p in enumerate(corrected):
         row = rows[index]
-        rows[index] = replace(row, difference=_scale_difference(row.difference, scale), corrected_p=p)
+        rows[index] = replace(row, difference=scale_difference(row.difference, scale), corrected_p=p)
     return rows
 
 
@@ -139,19 +168,8 @@ def _key_of(verdict: Verdict) -> VerdictKey:
     return verdict.sample, verdict.turn, verdict.metric
 
 
-def _paired_difference(terms: Terms, pairs: Pairs, clusters: Mapping[str, str]) -> Difference | None:
-    """Return the difference of two weighted means, with dialogues resampled by their clusters."""
-    weighted: list[tuple[float, dict[str, list[float]]]] = []
-    for weight, verdicts in terms:
-        differences: dict[str, list[float]] = {}
-        for verdict in verdicts:
-            first, second = pairs[_key_of(verdict)]
-            differences.setdefault(clusters[verdict.sample], []).append(first - second)
-        weighted.append((weight, differences))
-    return compare_paired(weighted)
-
-
-def _scale_difference(difference: Difference, scale: float) -> Difference:
+def scale_difference(difference: Difference, scale: float) -> Difference:
+    """Return a difference on another scale."""
     low = difference.low
     high = difference.high
     if low is not None:
@@ -162,10 +180,10 @@ def _scale_difference(difference: Difference, scale: float) -> Difference:
 
 
 def _weighted_mean(terms: Terms, pairs: Pairs, side: int) -> float:
-    means: list[float] = []
+    means: list[tuple[float, float]] = []
     for weight, verdicts in terms:
-        means.append(weight * sum(pairs[_key_of(verdict)][side] for verdict in verdicts) / len(verdicts))
-    return sum(means)
+        means.append((weight, sum(pairs[_key_of(verdict)][side] for verdict in verdicts) / len(verdicts)))
+    return mix_means(means)
 
 
 def _find_gaps(run: Run, verdicts: Sequence[Verdict], pairs: Pairs) -> list[Gap]:

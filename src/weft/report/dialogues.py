@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from weft.benchmarks.base import Benchmark, read_score_range
+from weft.errors import wrap_error
 from weft.report.gallery import Gallery
 from weft.report.glossary import explain_name
 from weft.report.html import Html, build_page, inline_text, join, tag, text_block
@@ -66,7 +67,16 @@ class DialogueWriter:
         self._metric_order = {metric: index for index, metric in enumerate(benchmark.metrics)}
 
     def body(self, sample: str, dialogues: Sequence[RunDialogue], calls: Calls) -> Html:
-        """Return the content of a dialogue's page. `dialogues`: those of each run; `calls`: those that it shows."""
+        """Return the content of a dialogue's page. `dialogues`: those of each run; `calls`: those that it shows.
+
+        Raises WeftError if the journal has something else where a prompt, a reference or a request should be.
+        """
+        try:
+            return self._render_body(sample, dialogues, calls)
+        except Exception as error:
+            raise wrap_error(f"dialogue {sample} cannot be shown", error) from error
+
+    def _render_body(self, sample: str, dialogues: Sequence[RunDialogue], calls: Calls) -> Html:
         numbers: set[int] = set()
         for dialogue in dialogues:
             numbers.update(dialogue.turns)

@@ -17,8 +17,11 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from weft.errors import ImageError, UserError
+from weft.evaluation.writing import find_document, find_image_prompts
 from weft.report.html import Html, build_page, inline_text, tag
+from weft.results.run import Run
 from weft.store.blobs import Blobs, write_file
+from weft.store.image_metadata import remove_metadata
 from weft.types import Image, Part, Text
 
 EXTENSIONS = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
@@ -26,6 +29,7 @@ FORMATS = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".pd
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 PRINT_TIMEOUT_S = 90.0
 MAX_TITLE = 100
+MAX_REQUEST_CHARS = 500  # of the request that is quoted
 TINY = 128  # pixels: images up to this side are enlarged without blur
 
 
@@ -191,7 +195,7 @@ def _data_url(image: Image, blobs: Blobs) -> str:
 
 def _read_image(image: Image, blobs: Blobs) -> bytes:
     try:
-        return blobs.read(image)
+        return remove_metadata(blobs.read(image))
     except (ImageError, OSError) as error:
         raise UserError(f"an image of the document cannot be read: {error}") from None
 
@@ -202,3 +206,18 @@ def _size_class(image: Image) -> str | None:
     if image.height > 1.2 * image.width:
         return "tall"
     return None
+
+
+def build_document(run: Run, home: Path, request: str) -> ReadableDocument:
+    """Return the document that a run wrote, with its provenance. The prompts of its images become their alternative
+    texts, if every image has one."""
+    reply = find_document(run)
+    quoted = " ".join(request.split())
+    if len(quoted) > MAX_REQUEST_CHARS:
+        quoted = quoted[: MAX_REQUEST_CHARS - 1] + "…"
+    provenance = (f"Written by {run.record.manifest.model.name}", f"Asked for: {quoted}")
+    alt_texts = find_image_prompts(run, home)
+    if len(alt_texts) != len(reply.images):
+        alt_texts = ()
+    title = document_title(reply.output, request)
+    return ReadableDocument(title, reply.output, alt_texts, provenance)

@@ -1,7 +1,6 @@
 """A run as plain files: every reply and image in a folder of its dialogue, replies and verdicts as tables, and a
 manifest with the digest of every file. No weft is needed to read them."""
 
-import csv
 import hashlib
 import importlib.util
 import json
@@ -13,10 +12,12 @@ from typing import Any
 import msgspec
 
 from weft.report import parquet
-from weft.report.annotations import format_csv
+from weft.report.annotations import format_annotations
+from weft.report.csv_table import format_csv
 from weft.results.run import Run, read_dataset_turn
 from weft.store.annotations import Annotation
 from weft.store.blobs import Blobs, write_folder
+from weft.store.image_metadata import remove_metadata
 from weft.store.journal import TurnRecord
 from weft.types import Image, Reply, Text, finish_reason_of
 from weft.workspace import open_annotations, open_blobs
@@ -56,12 +57,11 @@ def _write_files(
     (folder / "replies.jsonl").write_text("".join(lines), encoding="utf-8")
     verdicts = parquet.verdict_rows([run])
     counts["verdicts"] = len(verdicts)
-    with (folder / "verdicts.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(verdicts[0]) if verdicts else ["sample"])
-        writer.writeheader()
-        writer.writerows(verdicts)
+    columns = list(verdicts[0]) if verdicts else ["sample"]
+    table = format_csv(columns, [[row[column] for column in columns] for row in verdicts])
+    (folder / "verdicts.csv").write_text(table, encoding="utf-8", newline="")
     if annotations:
-        (folder / "annotations.csv").write_text(format_csv(annotations), encoding="utf-8", newline="")
+        (folder / "annotations.csv").write_text(format_annotations(annotations), encoding="utf-8", newline="")
         counts["annotations"] = len(annotations)
     if importlib.util.find_spec("pyarrow") is not None:
         parquet.write([run], folder / "verdicts.parquet")
@@ -126,8 +126,11 @@ def _write_parts(
             parts.append({"type": "text" if isinstance(part, Text) else "thought", "text": part.text})
             continue
         path = reply_folder / f"turn-{turn}-{number}.{SUFFIXES.get(part.media_type, 'img')}"
+        digest = part.digest
         if blobs.has(part):
-            path.write_bytes(blobs.read(part))
+            data = remove_metadata(blobs.read(part))
+            digest = hashlib.sha256(data).hexdigest()
+            path.write_bytes(data)
             counts["images"] += 1
         else:
             counts["missing images"] = counts.get("missing images", 0) + 1
@@ -135,7 +138,7 @@ def _write_parts(
             {
                 "type": "image",
                 "file": str(path.relative_to(folder)),
-                "sha256": part.digest,
+                "sha256": digest,
                 "width": part.width,
                 "height": part.height,
             }

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from weft.errors import ImageError
 from weft.store.blobs import write_file
+from weft.store.image_metadata import remove_metadata
 from weft.store.images import apply_orientation, downscale, encode_png, exif_orientation
 from weft.types import Image
 from weft.workspace import open_blobs
@@ -47,7 +48,7 @@ class Thumbnails:
         """Return the image's bytes; None if it cannot be read."""
         try:
             if self._is_unchanged(image):
-                return self.blobs.read(image)
+                return remove_metadata(self.blobs.read(image))
             return self._read_downscaled(image)
         except (ImageError, OSError):
             return None
@@ -75,7 +76,7 @@ class Thumbnails:
         mode = "RGBA" if "A" in small.getbands() else "RGB"
         out = io.BytesIO()
         small.convert(mode).save(out, "WEBP", quality=85)
-        return out.getvalue()
+        return remove_metadata(out.getvalue())
 
 
 @functools.cache

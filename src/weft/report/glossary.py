@@ -34,11 +34,16 @@ def explain_name(name: str, glossary: Glossary) -> Html:
     return tag("abbr", name, title=glossary[term])
 
 
-def build_legend(names: Iterable[str], glossary: Glossary) -> Html | None:
-    """Return the meanings of the names that the glossary has, each once; None if it has none of them."""
+def find_terms(names: Iterable[str], glossary: Glossary) -> dict[str, str]:
+    """Return the meanings of the names that the glossary has, by its terms, each once."""
     terms = dict.fromkeys(find_term(name, glossary) for name in names)
-    terms.pop("", None)
+    return {term: glossary[term] for term in terms if term}
+
+
+def build_legend(names: Iterable[str], glossary: Glossary) -> Html | None:
+    """Return the meanings of the names that the glossary has; None if it has none of them."""
+    terms = find_terms(names, glossary)
     if not terms:
         return None
-    items = [tag("div", tag("dt", term), " ", tag("dd", glossary[term])) for term in terms]
+    items = [tag("div", tag("dt", term), " ", tag("dd", meaning)) for term, meaning in terms.items()]
     return tag("dl", items, class_="legend soft small")

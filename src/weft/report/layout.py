@@ -1,14 +1,18 @@
-"""How a table is laid out on paper: in which size, with labels on one line or wrapped, in how many pieces.
+"""How a table is laid out on paper: in which size, with labels on one line or wrapped, in how many pieces, and under
+which headers that span several columns.
 
-Widths are estimates for a page with margins of an inch. A table is at most as wide as a line, or its smallest size is
-shrunk to MIN_SCALE; no piece is higher than a page. Wider tables are cut between columns, longer ones between rows."""
+Widths are estimates for a page with margins of an inch. A small table fits into one column of two. Another is at most
+as wide as a line, or its smallest size is shrunk to MIN_SCALE; no piece is higher than a page. Wider tables are cut
+between columns, longer ones between rows."""
 
+import itertools
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.report.select import format_cell, format_interval
 from weft.report.tex import escape_tex
@@ -17,6 +21,8 @@ from weft.types import Row, Table
 T = TypeVar("T")
 
 WIDTH = 469.0  # points of a line: letter paper, margins of an inch
+COLUMN_WIDTH = 240.0  # points of one column of two
+COLUMN_RESERVE = 0.95  # of a column: widths are estimates
 HEIGHT = 500.0  # points of a page in the standard class, less a reserve
 MIN_SCALE = 0.85  # a table is not shrunk further
 MAX_HEAD_LINE = 9  # characters of a column's name on one line
@@ -45,9 +51,10 @@ class Column(Struct, frozen=True):
     """A column with its widths in em."""
 
     name: str
-    head: tuple[str, ...]  # lines of the name
+    head: tuple[str, ...]  # lines of the name, without that of its group
     value: float  # of the widest value
     range: float = 0.0  # of the widest interval, which is set in the smallest size
+    group: str = ""  # the header above it and its neighbours of the same group
 
     def points(self, size: Size) -> float:
         """Return the column's width in points."""
@@ -61,6 +68,7 @@ class Layout(Struct, frozen=True):
     size: Size
     label_share: float | None  # of a line, for wrapped labels; None if labels are not wrapped
     width: float  # points
+    is_narrow: bool  # whether it fits into one column of two
     columns: tuple[tuple[Column, ...], ...]
     rows: tuple[tuple[Row, ...], ...]
 
@@ -84,12 +92,17 @@ def _character_width(char: str) -> float:
     return 0.5
 
 
-def plan_layout(table: Table, *, intervals: bool, below: int) -> Layout:
-    """Return the layout with the largest type in which the table fits. `below`: characters under the table."""
-    columns = [_measure_column(table, name, intervals) for name in table.columns]
-    longest_label = max((width_in_em(row.label) for row in table.rows), default=0.0)
-    groups = _group_columns(columns, longest_label)
+def plan_layout(table: Table, *, intervals: bool, below: int, mark: float = 0.0) -> Layout:
+    """Return the layout with the largest type in which the table fits. `below`: characters under the table. `mark`: em
+    of the mark after the names of published rows."""
+    columns = [_measure_column(table, name, group, intervals) for name, group in find_groups(table.columns).items()]
+    longest_label = max((width_in_em(row.label) for row in table.rows), default=0.0) + mark
     room = HEIGHT - _height_around(table, below)
+    for size in SIZES:
+        layout = _fit_rows(table, (tuple(columns),), longest_label, size, room)
+        if layout.width <= COLUMN_RESERVE * COLUMN_WIDTH and layout.label_share is None and len(layout.rows) == 1:
+            return replace(layout, is_narrow=True)
+    groups = _group_columns(columns, longest_label)
     layouts = [_fit_rows(table, groups, longest_label, size, room) for size in SIZES]
     fitting = [layout for layout in layouts if layout.width <= WIDTH]
     if not fitting:
@@ -113,7 +126,45 @@ def _group_columns(columns: Sequence[Column], longest_label: float) -> tuple[tup
     return (tuple(columns),)
 
 
-def _measure_column(table: Table, name: str, intervals: bool) -> Column:
+def find_groups(names: Sequence[str]) -> dict[str, str]:
+    """Return the header of each column's group, which neighbours with the same first words share: `Science` for
+    `Science RP` and `Science RV`. An empty text for a column without a group."""
+    groups = dict.fromkeys(names, "")
+    start = 0
+    while start < len(names):
+        shared = _shared_words(names[start : start + 2])
+        end = start + 1
+        while shared and end < len(names) and names[end].startswith(f"{shared} "):
+            groups[names[start]] = groups[names[end]] = shared
+            end += 1
+        start = end
+    return groups
+
+
+def _shared_words(names: Sequence[str]) -> str:
+    """Return the words with which two names begin. Both have a word more."""
+    if len(names) < 2:
+        return ""
+    first, second = (name.split(" ")[:-1] for name in names)
+    shared: list[str] = []
+    for word, other in zip(first, second, strict=False):
+        if word != other:
+            break
+        shared.append(word)
+    return " ".join(shared)
+
+
+def span_columns(columns: Sequence[Column]) -> list[tuple[list[str], list[Column]]]:
+    """Return neighbouring columns of one group together, with the lines of the header above them."""
+    spans: list[tuple[list[str], list[Column]]] = []
+    for group, members in itertools.groupby(columns, key=lambda column: column.group):
+        spanned = list(members)
+        width = sum(max(column.value, *map(width_in_em, column.head)) for column in spanned)
+        spans.append((_wrap_head(group, 2 * int(width)), spanned))
+    return spans
+
+
+def _measure_column(table: Table, name: str, group: str, intervals: bool) -> Column:
     value = 0.0
     interval = 0.0
     for row in table.rows:
@@ -121,20 +172,21 @@ def _measure_column(table: Table, name: str, intervals: bool) -> Column:
         value = max(value, width_in_em(format_cell(cell, table.digits)))
         if intervals:
             interval = max(interval, width_in_em(format_interval(cell, table.digits)))
-    return Column(name, tuple(_wrap_head(name)), 1.1 * value, interval)
+    head = name.removeprefix(f"{group} ") if group else name
+    return Column(name, tuple(_wrap_head(head)), 1.1 * value, interval, group)
 
 
-def _wrap_head(name: str) -> list[str]:
-    """Return a column's name in lines, broken between words."""
+def _wrap_head(name: str, room: int = MAX_HEAD_LINE) -> list[str]:
+    """Return a name in lines of about `room` characters, broken between words."""
     words = name.split() or [""]
-    width = max(MAX_HEAD_LINE, *map(len, words), 1)
+    width = max(MAX_HEAD_LINE, room, *map(len, words), 1)
     return textwrap.wrap(name, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _fit_rows(
     table: Table, groups: tuple[tuple[Column, ...], ...], longest_label: float, size: Size, room: float
 ) -> Layout:
-    columns_width = max(sum(column.points(size) for column in group) for group in groups) + 2 * size.gap
+    columns_width = max(_columns_width(group, size) for group in groups) + 2 * size.gap
     share = min(max((WIDTH - columns_width) / WIDTH, MIN_LABEL_SHARE), MAX_LABEL_SHARE)
     label_width = longest_label * size.points
     is_wrapped = label_width > share * WIDTH
@@ -150,9 +202,19 @@ def _fit_rows(
             lines = max(lines, 2.0)
         heights.append(size.line * max(lines, 1.0))
     head = size.line * max((len(column.head) for column in columns), default=1)
+    head += size.line * max((len(lines) for group in groups for lines, _ in span_columns(group)), default=0)
     rows = _pack(table.rows, heights, room - head)
     label_share = math.floor(100 * share) / 100 if is_wrapped else None
-    return Layout(size, label_share, columns_width + min(label_width, share * WIDTH), groups, rows)
+    return Layout(size, label_share, columns_width + min(label_width, share * WIDTH), False, groups, rows)
+
+
+def _columns_width(columns: Sequence[Column], size: Size) -> float:
+    """Return the width of columns in points. A header may be wider than the columns below it."""
+    width = 0.0
+    for lines, members in span_columns(columns):
+        header = size.points * max(map(width_in_em, lines)) + 2 * size.gap
+        width += max(header, sum(column.points(size) for column in members))
+    return width
 
 
 def _pack(items: Sequence[T], sizes: Sequence[float], room: float) -> tuple[tuple[T, ...], ...]:
@@ -168,3 +230,10 @@ def _pack(items: Sequence[T], sizes: Sequence[float], room: float) -> tuple[tupl
         packed[-1].append(item)
         filled += size
     return tuple(map(tuple, packed))
+
+
+def name_beside(groups: Collection[str], name: str) -> str:
+    """Return a column's name beside those of groups: in brackets if a group is called so."""
+    while name in groups:
+        name = f"({name})"
+    return name

@@ -80,6 +80,7 @@ def build_listing(
         "place": "d/",
         "suffix": ".html",
         "stamp": "",
+        "cells": {"sets": [], "cells": {}},
         **overrides,
     }
 
@@ -136,7 +137,7 @@ def _turn_data(
             difference = headline_difference(benchmark, verdicts, first.verdicts.get(number, ()), groups)
         shares: dict[str, float | None] = {}
         for verdict in verdicts:
-            shares[verdict.metric] = None if verdict.value is None else round(verdict.value, 4)
+            shares[verdict.metric] = verdict.value
         turns.append(
             {
                 "t": number + 1,
@@ -213,6 +214,7 @@ def build_list_page(
     side = tag(
         "div",
         build_filters(data, metrics, live=live),
+        tag("div", tag("span", ""), " ", tag("button", "show all", type="button"), id="behind", hidden=True),
         tag("div", "", id="count"),
         tag("div", "", id="versus", hidden=True),
         rows,

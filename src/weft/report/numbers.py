@@ -7,16 +7,17 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.report.caveats import ARITHMETIC_NOTE, judge_caveats
+from weft.report.caveats import ARITHMETIC_NOTE, judge_caveats, row_notes
+from weft.report.cells import CellIndex
 from weft.report.charts import Plot
 from weft.report.compare import Comparison, ComparisonRow
 from weft.report.glossary import Glossary, build_legend, explain_name
 from weft.report.html import Html, build_page, inline_text, join, tag
 from weft.report.ranking import rank_cells
-from weft.report.scale import format_number
 from weft.report.select import format_cell
 from weft.report.summary_cards import build_card
 from weft.results.summary import Summary
+from weft.rounding import format_number
 from weft.types import Cell, Row, Table
 
 MAX_UNFOLDED = 3  # runs or comparisons that are shown unfolded
@@ -31,6 +32,21 @@ class PlotLinks(Struct, frozen=True):
     light: str  # for light pages
     dark: str  # for dark pages
     formats: Mapping[str, str] = {}  # other formats, by name
+
+
+class DialogueLinks(Struct, frozen=True):
+    """Where the numbers of a page lead to."""
+
+    list_page: str  # the address of the list of dialogues
+    by_group: Mapping[str, str]  # addresses of the list with the filter of a group
+    cell_index: CellIndex
+
+    def of_cell(self, number: int, row: Row, column: str) -> str | None:
+        """Return the address of the dialogues behind a cell of table `number`; None if there are none."""
+        key = self.cell_index.find_key(number, row, column)
+        if key is None:
+            return None
+        return f"{self.list_page}#cell={key}"
 
 
 class PageSection(Struct, frozen=True):
@@ -58,15 +74,15 @@ def build_numbers_body(
     plots: Sequence[PlotLinks],
     comparisons: Sequence[Comparison],
     warnings: Sequence[str],
-    links: Mapping[str, str],
+    links: DialogueLinks,
     stamp: str | None = None,
     shared_settings: str = "",
     glossary: Glossary | None = None,
 ) -> Html:
     """Return the content of the page.
 
-    `links` lead from a row's name to its dialogues. A served page has a `stamp`, by which it notices newer numbers.
-    `shared_settings` are those that all runs share; titles do not repeat them."""
+    `links` lead from groups and numbers to their dialogues. A served page has a `stamp`, by which it notices newer
+    numbers. `shared_settings` are those that all runs share; titles do not repeat them."""
     sections = _build_sections(tables, summaries, plots, comparisons, links, glossary or {})
     contents = _table_of_contents(_shorten_titles(sections))
     is_folded = len(summaries) > MAX_UNFOLDED
@@ -90,22 +106,26 @@ def _build_sections(
     summaries: Mapping[str, Summary],
     plots: Sequence[PlotLinks],
     comparisons: Sequence[Comparison],
-    links: Mapping[str, str],
+    links: DialogueLinks,
     glossary: Glossary,
 ) -> list[PageSection]:
     sections: list[PageSection] = []
     breakdowns: list[Html] = []
-    for table in tables:
-        body = render_table(table, links, glossary)
-        if table.kind == "breakdown":
+    by_group: list[Html] = []
+    for number, table in enumerate(tables, start=1):
+        body = render_table(table, glossary, links, number)
+        if table.kind == "groups":
+            by_group.append(tag("figure", tag("figcaption", inline_text(table.title)), body))
+        elif table.kind == "breakdown":
             breakdowns.append(tag("details", tag("summary", inline_text(table.title)), body))
         else:
             sections.append(PageSection(f"table-{len(sections) + 1}", table.title, body))
     sections += _comparison_sections(comparisons, glossary)
     if plots:
         sections.append(_plot_section(plots))
-    if breakdowns:
-        sections.append(PageSection("breakdown", "Breakdown of each run", join(breakdowns)))
+    if breakdowns or by_group:
+        title = "Runs by group" if by_group else "Breakdown of each run"
+        sections.append(PageSection("breakdown", title, join([*by_group, *breakdowns])))
     settings = join([_render_settings(label, summary) for label, summary in summaries.items()])
     return [*sections, PageSection("settings", "Settings", settings)]
 
@@ -172,18 +192,25 @@ def build_warnings(summaries: Mapping[str, Summary], tables: Sequence[Table], pu
     return warnings + judge_caveats(judges, published_judge, has_published_rows)
 
 
-def render_table(table: Table, links: Mapping[str, str] | None = None, glossary: Glossary | None = None) -> Html:
-    """Return a table with its notes and the legend of its columns. `links` lead from a row's name to its dialogues."""
+def render_table(
+    table: Table, glossary: Glossary | None = None, links: DialogueLinks | None = None, number: int = 0
+) -> Html:
+    """Return a table with its notes and the legend of its columns. `links` lead from its groups and from the cells of
+    table `number` to their dialogues."""
     terms = glossary or {}
     ranks = rank_cells(table)
     rows: list[Html] = []
     is_first_published = True
+    group = ""
     for row in table.rows:
         class_ = "ours"
         if row.kind == "published":
             class_ = "theirs first-theirs" if is_first_published else "theirs"
             is_first_published = False
-        rows.append(_render_row(table, row, ranks, links or {}, class_))
+        if row.group != group:
+            group = row.group
+            rows.append(tag("tr", tag("th", inline_text(group), scope="colgroup", colspan=str(len(table.columns) + 1))))
+        rows.append(_render_row(table, row, ranks, class_, links, number))
     heads = [tag("th", explain_name(column, terms), scope="col") for column in table.columns]
     head = tag("tr", tag("th", ""), heads)
     return join(
@@ -194,15 +221,24 @@ def render_table(table: Table, links: Mapping[str, str] | None = None, glossary:
 
 
 def _render_row(
-    table: Table, row: Row, ranks: Mapping[tuple[str, str], str], links: Mapping[str, str], class_: str
+    table: Table,
+    row: Row,
+    ranks: Mapping[tuple[str, str], str],
+    class_: str,
+    links: DialogueLinks | None,
+    number: int,
 ) -> Html:
     label: Html = inline_text(row.label)
-    target = links.get(row.name.partition(" (")[0])
-    if row.kind == "part" and target:
-        label = tag("a", label, href=target)
-    cells = [
-        _render_cell(row.cells.get(column), table.digits, ranks.get((row.label, column))) for column in table.columns
-    ]
+    cell_links: dict[str, str | None] = {}
+    if links:
+        target = links.by_group.get(row.name.partition(" (")[0])
+        if row.kind == "part" and target:
+            label = tag("a", label, href=target)
+        cell_links = {column: links.of_cell(number, row, column) for column in table.columns}
+    cells: list[Html] = []
+    for column in table.columns:
+        rank = ranks.get((row.label, column))
+        cells.append(_render_cell(row.cells.get(column), table.digits, rank, cell_links.get(column)))
     return tag("tr", tag("th", label, scope="row"), cells, class_=class_)
 
 
@@ -214,23 +250,27 @@ def _render_notes(table: Table, *, has_ranks: bool) -> Html | None:
         notes.append("Best in bold, second underlined.")
     if any(row.arithmetic == "official" for row in table.rows):
         notes.append(ARITHMETIC_NOTE)
+    notes += row_notes(table)
     if not notes:
         return None
     return tag("p", " ".join(notes), class_="soft small")
 
 
-def _render_cell(cell: Cell | None, digits: int, rank: str | None) -> Html:
-    """Return the value, and below it the standard deviation and the interval."""
-    if cell is None:
-        return tag("td", tag("span", format_cell(None, digits), class_=rank))
+def _render_cell(cell: Cell | None, digits: int, rank: str | None, link: str | None) -> Html:
+    """Return the value, which may lead to its dialogues, and below it the standard deviation and the interval."""
+    if cell is None or cell.text:
+        return tag("td", tag("span", inline_text(format_cell(cell, digits)), class_=rank))
     below: list[Html] = []
     if cell.standard_deviation is not None:
-        below.append(tag("span", f"± {cell.standard_deviation:.{digits}f}", class_="range"))
+        below.append(tag("span", f"± {format_number(cell.standard_deviation, digits)}", class_="range"))
     if cell.low is not None and cell.high is not None:
-        decimals = digits if cell.digits is None else cell.digits
-        below.append(tag("span", f"{cell.low:.{decimals}f} to {cell.high:.{decimals}f}", class_="range"))
-    value = format_cell(replace(cell, standard_deviation=None), digits)
-    return tag("td", tag("span", value, class_=rank), below)
+        decimals = cell.decimals(digits)
+        low = format_number(cell.low, decimals)
+        below.append(tag("span", f"{low} to {format_number(cell.high, decimals)}", class_="range"))
+    value = tag("span", format_cell(replace(cell, standard_deviation=None), digits), class_=rank)
+    if link:
+        value = tag("a", value, href=link, class_="behind", title="the dialogues behind this number")
+    return tag("td", value, below)
 
 
 def _comparison_sections(comparisons: Sequence[Comparison], glossary: Glossary) -> list[PageSection]:
@@ -259,8 +299,9 @@ def _render_comparison(comparison: Comparison, glossary: Glossary) -> Html:
     rows = [_render_comparison_row(row, comparison.digits, glossary) for row in comparison.rows]
     note = (
         f"Full marks: {comparison.max_score:g}. Turns that both runs have scored; bold where the corrected p is under "
-        f"{SIGNIFICANT:g}. 95% intervals by resampling dialogues; two-sided permutation tests by dialogue, Holm over "
-        f"{len(rows)} rows. {comparison.unpaired} verdicts have no partner and are left out."
+        f"{SIGNIFICANT:g}. 95% intervals and two-sided p-values by dialogue, from one rule (Wilson's score interval "
+        f"with cluster-robust errors); Holm over {len(rows)} rows. {comparison.unpaired} verdicts have no partner and "
+        "are left out."
     )
     head = tag("thead", tag("tr", tag("th", ""), heads))
     return join(
@@ -298,7 +339,7 @@ def format_range(low: float | None, high: float | None, digits: int) -> str:
 def format_p_value(p: float) -> str:
     if p < MIN_P:
         return f"<{MIN_P}"
-    return f"{p:.4f}"
+    return format_number(p, 4)
 
 
 def _plot_section(plots: Sequence[PlotLinks]) -> PageSection:

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from weft.errors import UserError
+from weft.rounding import format_number
 from weft.untrusted import escape_control_characters
 
 # Okabe and Ito's palette, and a dark red
@@ -25,9 +27,15 @@ FAINT = "#d8dee4"
 PAPER = "#ffffff"
 NIGHT = {INK: "#e6e8ea", SOFT: "#9aa4ad", FAINT: "#3a424a", PAPER: "#14171a", **dict(zip(PALETTE, DARK, strict=True))}
 MAX_OVERLAID = 3  # series that may lie on top of one another
+LABEL_LINE = 16  # pixels of one line of a name on an axis
 MAX_LINE = 48  # characters of a line in a legend
 RINGS = (0.25, 0.5, 0.75, 1.0)  # of a radar chart
+FORMATS = (".png", ".svg", ".pdf")
 HAS_INTERVAL = "isValid(datum.low)"
+JAVASCRIPT_NAMES = (  # the renderer looks names up in objects, which have these already
+    *("constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString"),
+    *("valueOf", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__"),
+)
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -124,13 +132,15 @@ class Series:
         return alt.YOffset(self._field, sort=self.order)
 
 
-def _base_chart(rows: Rows, title: str, width: float, height: float) -> Any:
+def base_chart(rows: Rows, title: str, width: float, height: float) -> Any:
+    """Return a chart of rows without marks."""
     import altair as alt
 
-    return alt.Chart(alt.Data(values=list(rows)), title=_wrap_title(title, width), width=width, height=height)
+    return alt.Chart(alt.Data(values=list(rows)), title=wrap_title(title, width), width=width, height=height)
 
 
-def _wrap_title(text: str, width: float) -> list[str]:
+def wrap_title(text: str, width: float) -> list[str]:
+    """Return a title in lines of about the width of its chart."""
     return wrap_name(text, max(24, int(width / 8)))
 
 
@@ -154,21 +164,21 @@ def line_chart(rows: Rows, *, x: str, y: str, series: str, title: str, top: floa
     value = alt.Y(f"{y}:Q")
     if styles.is_many:
         positions = len({row[x] for row in rows})
-        base = _base_chart(styles.rows, title, max(460, min(900, 9 * len(styles.order) * positions)), 280)
+        base = base_chart(styles.rows, title, max(460, min(900, 9 * len(styles.order) * positions)), 280)
         position = alt.X(f"{x}:O", axis=alt.Axis(labelAngle=0), scale=alt.Scale(type="band", paddingInner=0.25))
         offsets = {"xOffset": styles.x_offset()}
         interval = base.transform_filter(HAS_INTERVAL).mark_rule(strokeWidth=1.2, opacity=0.8)
         points = base.mark_point(size=50, filled=True, opacity=1)
         lines = styles.line_layers(base, position, value, width=1.5, **offsets)
     else:
-        base = _base_chart(styles.rows, title, 460, 280)
+        base = base_chart(styles.rows, title, 460, 280)
         offsets = {}
         interval = base.transform_filter(HAS_INTERVAL).mark_area(opacity=0.16)
         points = base.mark_point(size=80, filled=True, opacity=1)
         lines = styles.line_layers(base, position, value, width=2.5)
     bands = interval.encode(position, low, alt.Y2("high:Q"), styles.color(), **offsets)
     marks = points.encode(position, value, styles.color(), shape=styles.shape(), **offsets)
-    return _with_style(alt.layer(bands, *lines, marks))
+    return with_style(alt.layer(bands, *lines, marks))
 
 
 def bar_chart(rows: Rows, *, x: str, y: str, title: str) -> Any:
@@ -176,7 +186,8 @@ def bar_chart(rows: Rows, *, x: str, y: str, title: str) -> Any:
     import altair as alt
 
     order = [row[x] for row in rows]
-    base = _base_chart(rows, title, 150 * len(rows), 280)
+    labelled: Rows = [{**row, "shown": format_number(row[y], 2)} for row in rows]
+    base = base_chart(labelled, title, 150 * len(rows), 280)
     names = alt.Axis(labelAngle=0, labelLimit=200, title=None, labelExpr="split(datum.label, ', ')", labelPadding=8)
     position = alt.X(f"{x}:N", sort=order, axis=names)
     value = alt.Y(
@@ -189,8 +200,8 @@ def bar_chart(rows: Rows, *, x: str, y: str, title: str) -> Any:
     bars = base.mark_bar(width=56).encode(position, value, color)
     intervals = base.mark_rule(strokeWidth=2, color=INK).encode(position, alt.Y("low:Q"), alt.Y2("high:Q"))
     numbers = base.mark_text(dy=-8, fontSize=12, color=INK)
-    labels = numbers.encode(position, alt.Y("high:Q"), alt.Text(f"{y}:Q", format=".2f"))
-    return _with_style(alt.layer(bars, intervals, labels))
+    labels = numbers.encode(position, alt.Y("high:Q"), alt.Text("shown:N"))
+    return with_style(alt.layer(bars, intervals, labels))
 
 
 def cost_chart(rows: Rows, *, x: str, y: str, series: str, label: str, title: str) -> Any:
@@ -200,7 +211,7 @@ def cost_chart(rows: Rows, *, x: str, y: str, series: str, label: str, title: st
     styles = Series(rows, series)
     lowest, highest = _value_range(rows, y)
     margin = 0.08 * (highest - lowest)
-    base = _base_chart(styles.rows, title, 520, 320)
+    base = base_chart(styles.rows, title, 520, 320)
     position = alt.X(f"{x}:Q", scale=alt.Scale(domain=[0, max(row[x] for row in rows) * 1.12], nice=False))
     scale = alt.Scale(domain=[lowest - margin, highest + margin], nice=False)
     value = alt.Y(f"{y}:Q", scale=scale, title=f"{y} (95% interval)")
@@ -212,24 +223,64 @@ def cost_chart(rows: Rows, *, x: str, y: str, series: str, label: str, title: st
     marks = points.encode(position, value, styles.color(), shape=styles.shape())
     texts = base.mark_text(align="left", dx=8, dy=-8, fontSize=11)
     labels = texts.encode(position, value, alt.Text(f"{label}:N"), styles.color())
-    return _with_style(alt.layer(intervals, *lines, marks, labels))
+    return with_style(alt.layer(intervals, *lines, marks, labels))
 
 
-def grouped_bar_chart(rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 1.0) -> Any:
-    """Return bars side by side within each `x`, with their intervals."""
+def grouped_bar_chart(
+    rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 1.0, order: Sequence[str] = ()
+) -> Any:
+    """Return bars side by side within each `x`, with their intervals. Numbers below zero, such as those of
+    correlations, lower the axis. `order`: of all series; without it, the order of their first bars."""
     import altair as alt
 
     styles = Series(rows, series)
+    places = {"\n".join(wrap_name(name)): place for place, name in enumerate(order)}
+    styles.order.sort(key=lambda name: places.get(name, 0))
+    floor = min(0.0, _value_range(rows, y)[0])
     names = list(dict.fromkeys(row[x] for row in rows))
     axis = alt.Axis(labelAngle=0, title=None, labelLimit=0, labelExpr="split(datum.label, ' ')")
     position = alt.X(f"{x}:N", sort=names, axis=axis)
-    value = alt.Y(f"{y}:Q", scale=alt.Scale(domain=[0, top], nice=False), title=f"{y} (95% interval)")
+    value = alt.Y(f"{y}:Q", scale=alt.Scale(domain=[floor, top], nice=False), title=f"{y} (95% interval)")
     width = max(420, min(900, 22 * len(styles.order) * len(names) + 80))
-    base = _base_chart(styles.rows, title, width, 260)
+    base = base_chart(styles.rows, title, width, 260)
     bars = base.mark_bar(stroke=INK, strokeWidth=0.5).encode(position, value, styles.x_offset(), styles.color())
     rules = base.transform_filter(HAS_INTERVAL).mark_rule(strokeWidth=1.5, color=INK)
     intervals = rules.encode(position, alt.Y("low:Q"), alt.Y2("high:Q"), styles.x_offset())
-    return _with_style(alt.layer(bars, intervals))
+    return with_style(alt.layer(bars, intervals))
+
+
+def horizontal_bar_chart(rows: Rows, *, name: str, x: str, series: str, title: str, one_each: bool = False) -> Any:
+    """Return bars from zero, one below another, with their intervals and values (`text`). Long names have room.
+
+    `one_each`: a name is in one series only, and has one bar."""
+    import altair as alt
+
+    is_legend_needed = len({row[series] for row in rows}) > 1
+    styles = Series(Series(rows, name).rows, series, legend=is_legend_needed)
+    names = list(dict.fromkeys(row[name] for row in styles.rows))
+    lowest, highest = _value_range(rows, x)
+    scale = alt.Scale(domain=[min(0.0, lowest), highest * 1.02], nice=False)
+    axis = alt.Axis(labelLimit=0, labelExpr="split(datum.label, '\\n')")
+    position = alt.Y(f"{name}:N", sort=names, title=None, axis=axis, scale=alt.Scale(paddingInner=0.25))
+    bars_each = len(styles.order)
+    if one_each:
+        bars_each = 1
+        styles.order.sort()  # a series has the same color wherever its best bar is
+    most_lines = max(label.count("\n") + 1 for label in names)
+    bar_height = max(22 if len(styles.order) > 1 else 30, LABEL_LINE * most_lines / bars_each)
+    offsets = [] if one_each else [styles.y_offset()]
+    base = base_chart(styles.rows, title, 420, max(60, bar_height * len(names) * bars_each))
+    value = alt.X(f"{x}:Q", scale=scale, title=f"{x} (95% interval)")
+    bars = base.mark_bar(stroke=INK, strokeWidth=0.5, opacity=0.85)
+    rules = base.transform_filter(HAS_INTERVAL).mark_rule(strokeWidth=1.5, color=INK)
+    low = alt.X("low:Q", scale=scale, title=f"{x} (95% interval)")
+    texts = base.mark_text(align="left", fontSize=11, color=INK)
+    layers = [
+        bars.encode(value, position, *offsets, styles.color()),
+        rules.encode(low, alt.X2("high:Q"), position, *offsets),
+        texts.encode(alt.XValue(428), position, alt.Text("text:N"), *offsets),
+    ]
+    return with_style(alt.layer(*layers))
 
 
 def ranking_chart(rows: Rows, *, name: str, x: str, series: str, title: str) -> Any:
@@ -244,14 +295,14 @@ def ranking_chart(rows: Rows, *, name: str, x: str, series: str, title: str) -> 
     scale = alt.Scale(domain=[lowest - margin, highest + margin], nice=False)
     axis = alt.Axis(labelLimit=0, labelExpr="split(datum.label, '\\n')")
     position = alt.Y(f"{name}:N", sort=names, title=None, axis=axis)
-    base = _base_chart(styles.rows, title, 420, max(90, 34 * len(names) * max(1, len(styles.order) / 2)))
+    base = base_chart(styles.rows, title, 420, max(90, 34 * len(names) * max(1, len(styles.order) / 2)))
     rules = base.transform_filter(HAS_INTERVAL).mark_rule(strokeWidth=2, opacity=0.6)
     low = alt.X("low:Q", scale=scale, title=x)
     intervals = rules.encode(low, alt.X2("high:Q"), position, styles.y_offset(), styles.color())
     value = alt.X(f"{x}:Q", scale=scale, title=x)
     points = base.mark_point(size=90, filled=True, opacity=1)
     marks = points.encode(value, position, styles.y_offset(), styles.color(), shape=styles.shape())
-    return _with_style(alt.layer(intervals, marks))
+    return with_style(alt.layer(intervals, marks))
 
 
 def radar_chart(rows: Rows, *, axis: str, y: str, series: str, title: str, top: float = 1.0) -> Any:
@@ -277,7 +328,7 @@ def radar_chart(rows: Rows, *, axis: str, y: str, series: str, title: str, top: 
         points.encode(x_channel, y_channel, styles.color(), shape=styles.shape()),
         *_radar_labels(angles, top, x_channel, y_channel),
     ]
-    return _with_style(alt.layer(*layers).properties(width=560, height=430, title=_wrap_title(title, 560)))
+    return with_style(alt.layer(*layers).properties(width=560, height=430, title=wrap_title(title, 560)))
 
 
 def _radar_point(angle: float, share: float) -> dict[str, float]:
@@ -313,7 +364,7 @@ def _radar_labels(angles: Mapping[str, float], top: float, x_channel: Any, y_cha
     by_side: dict[str, list[dict[str, Any]]] = {"left": [], "center": [], "right": []}
     for name, angle in angles.items():
         side = _text_alignment(angle)
-        by_side[side].append({"text": name.replace("_", " "), "align": side, **_radar_point(angle, 1.1)})
+        by_side[side].append({"text": name, "align": side, **_radar_point(angle, 1.1)})
     for side, labels in by_side.items():
         if labels:
             texts = alt.Chart(alt.Data(values=labels)).mark_text(fontSize=11, align=cast(Any, side), color=INK)
@@ -336,8 +387,8 @@ def histogram(rows: Rows, *, x: str, y: str, series: str, title: str) -> Any:
 
     styles = Series(rows, series)
     bins = list(dict.fromkeys(row[x] for row in rows))
-    base = _base_chart(styles.rows, title, max(540, min(900, 9 * len(bins) * len(styles.order))), 240)
-    return _with_style(
+    base = base_chart(styles.rows, title, max(540, min(900, 9 * len(bins) * len(styles.order))), 240)
+    return with_style(
         base.mark_bar(stroke=INK, strokeWidth=0.4).encode(
             alt.X(f"{x}:N", sort=bins, axis=alt.Axis(labelAngle=0), title=x),
             alt.Y(f"{y}:Q", title=y, axis=alt.Axis(tickMinStep=1, format="d")),
@@ -348,7 +399,8 @@ def histogram(rows: Rows, *, x: str, y: str, series: str, title: str) -> Any:
 
 
 def render_svg(chart: Any, *, dark: bool = False) -> str:
-    """Return a chart as SVG. Control characters are escaped: one in a name would crash the renderer."""
+    """Return a chart as SVG. Control characters are escaped: one in a name would crash the renderer, as would a name
+    that every object of JavaScript has."""
     import vl_convert
 
     spec = _escape_spec(chart.to_dict())
@@ -359,13 +411,19 @@ def render_svg(chart: Any, *, dark: bool = False) -> str:
 
 def _escape_spec(spec: Any) -> Any:
     if isinstance(spec, str):
-        return "\n".join(map(escape_control_characters, spec.split("\n")))
+        return "\n".join(map(_escape_text, spec.split("\n")))
     if isinstance(spec, list):
         return list(map(_escape_spec, cast(list[Any], spec)))
     if isinstance(spec, dict):
         items = cast(dict[Any, Any], spec).items()
-        return {escape_control_characters(str(key)): _escape_spec(value) for key, value in items}
+        return {_escape_text(str(key)): _escape_spec(value) for key, value in items}
     return spec
+
+
+def _escape_text(text: str) -> str:
+    if text in JAVASCRIPT_NAMES:
+        return f"{text} "  # which looks the same
+    return escape_control_characters(text)
 
 
 def _darken_spec(spec: Any, key: str = "") -> Any:
@@ -384,20 +442,36 @@ def _darken_spec(spec: Any, key: str = "") -> Any:
 
 def save(chart: Any, stem: Path) -> list[Path]:
     """Write a chart as PNG (twice the size, for screens), SVG and PDF (for print); return the paths."""
+    return save_svg(render_svg(chart), stem, scale=2)
+
+
+def save_svg(text: str, stem: Path, *, scale: float, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write a drawing as PNG (`scale` times the size), SVG and PDF, or some of them; return the paths.
+
+    A suffix of a format on `stem` is dropped. Raises UserError for a path that has no name, such as `.`."""
     import vl_convert
 
+    if stem.suffix in FORMATS:
+        stem = stem.with_suffix("")
+    if stem.name in ("", ".."):
+        raise UserError(f"{stem} is a folder: add a name for the files, such as {stem / 'figure'}")
+
     stem.parent.mkdir(parents=True, exist_ok=True)
-    png = stem.with_suffix(".png")
-    svg = stem.with_suffix(".svg")
-    pdf = stem.with_suffix(".pdf")
-    text = render_svg(chart)
-    svg.write_text(text, encoding="utf-8")
-    png.write_bytes(vl_convert.svg_to_png(text, scale=2))
-    pdf.write_bytes(vl_convert.svg_to_pdf(text))
-    return [png, svg, pdf]
+    paths: list[Path] = []
+    for suffix in formats:
+        path = stem.with_name(stem.name + suffix)
+        if suffix == ".png":
+            path.write_bytes(vl_convert.svg_to_png(text, scale=scale))
+        elif suffix == ".svg":
+            path.write_text(text, encoding="utf-8")
+        else:
+            path.write_bytes(vl_convert.svg_to_pdf(text))
+        paths.append(path)
+    return paths
 
 
-def _with_style(chart: Any) -> Any:
+def with_style(chart: Any) -> Any:
+    """Return a chart in the colors and the type of all charts."""
     colors = {"labelColor": INK, "titleColor": INK}
     return (
         chart.properties(background=PAPER)

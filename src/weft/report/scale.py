@@ -1,20 +1,22 @@
 """Scores on the scale that the benchmark's paper prints, and the headline score of any set of verdicts.
 
-Every number that people read goes through `format_share` or `format_number`."""
+Nothing is rounded here but texts: `weft.rounding` is the only rounding."""
 
 from collections.abc import Mapping, Sequence
 
 from weft.benchmarks.base import Benchmark, SampleGroups
 from weft.results.run import headline_terms, weighted_mean
+from weft.rounding import format_number
 from weft.types import Verdict
 
 
 def headline_share(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: SampleGroups) -> float | None:
-    """Return the headline score as a share of full marks, 0 to 1; None if nothing is scored."""
-    scored = [verdict for verdict in verdicts if verdict.value is not None]
-    if not scored:
+    """Return the headline score as a share of full marks, 0 to 1; None if nothing of it, or of one of its parts, is
+    scored."""
+    terms = headline_terms(benchmark, verdicts, groups)
+    if not terms:
         return None
-    return round(weighted_mean(headline_terms(benchmark, scored, groups)), 4)
+    return weighted_mean(terms)
 
 
 def headline_difference(
@@ -29,7 +31,7 @@ def headline_difference(
     second = headline_share(benchmark, [others_scored[key] for key in common], groups)
     if first is None or second is None:
         return None
-    return round(first - second, 4)
+    return first - second
 
 
 def _scored_by_key(verdicts: Sequence[Verdict]) -> Mapping[tuple[str, int, str], Verdict]:
@@ -53,11 +55,3 @@ def format_share(benchmark: Benchmark, share: float | None, *, sign: bool = Fals
         return "-"
     presentation = benchmark.presentation
     return format_number(presentation.max_score * share, presentation.digits, sign=sign)
-
-
-def format_number(number: float, digits: int, *, sign: bool = False) -> str:
-    """Return a number with this many decimals. Zero never has a minus; `sign` adds a plus."""
-    rounded = round(number, digits) + 0.0
-    if sign:
-        return f"{rounded:+.{digits}f}"
-    return f"{rounded:.{digits}f}"

@@ -1,9 +1,9 @@
 """Runs that differ only in their seed as one row: the mean, its standard deviation, and an interval over seeds and
 dialogues.
 
-The mean is that of the runs' own numbers. Its interval has two parts, added in quadrature: dialogues are resampled with
-the verdicts of all seeds in them (the cluster bootstrap of every other interval, on the pooled verdicts), and the seeds
-count as draws of a Student's t. Two seeds say little, and the interval is wide."""
+The mean is that of the runs' own numbers. Its interval has two parts, added in quadrature: the one that every other
+number has, of the pooled verdicts of all seeds, and Student's t over the seeds. Two seeds say little, and the interval
+is wide."""
 
 import math
 import re
@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from weft.benchmarks.official import explain_official_cells, note_published_size
 from weft.errors import UserError, wrap_error
-from weft.results.run import Run
+from weft.results.run import FOREIGN, Run, name_runs
 from weft.results.summary import count_replies
 from weft.results.titles import TitleInput, distinct_titles, format_title
+from weft.stats.student_t import student_t_quantile
 from weft.types import Cell, Row, Table
 
-# 97.5% quantiles of Student's t, by degrees of freedom from 1
-T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 NOTE = "± is the standard deviation over seeds. Intervals are over seeds and dialogues."
 SeedGroups = Mapping[str, Sequence[Run]]  # by the name of their row
 RowKey = tuple[str, str, str]  # table, row, arithmetic and subset
@@ -52,6 +52,14 @@ class PooledRun(Run):
             annotators = max(annotators, run.annotation_counts[1])
         self.replies = count_replies(turn.reply for turn in self.turns)
         self.annotation_counts = (questions, annotators)
+
+
+def group_runs(runs: Sequence[Run], over: str) -> dict[str, list[Run]]:
+    """Return the runs that share a row, by the row's name, for the value of `--over`."""
+    if over != "seed":
+        raise UserError(f"over={over!r}: runs can be pooled over their seed only: over='seed'")
+    name_runs(runs)  # refuses runs of several benchmarks, and a run given twice
+    return group_by_seed(runs)
 
 
 def group_by_seed(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -87,15 +95,20 @@ def _group_titles(groups: Sequence[Sequence[Run]]) -> list[str]:
 
 def _title_input(runs: Sequence[Run]) -> TitleInput:
     """Return what the title of a group is built from. Tags that begin alike (ours-s0, ours-s1) give its tag."""
-    tags = [run.record.names.get("tag", "") for run in runs]
-    tag = tags[0]
-    if len(tags) > 1:
-        tag = re.sub(r"[-_ .,]+(s|seed)?[-_ .=]*$", "", _common_prefix(tags))
+    tag = _group_tag([run.record.names["tag"] for run in runs if run.record.names.get("tag")])
     names = _model_name(runs[0])
     if tag:
         names["tag"] = tag
     is_finished = all(run.record.state == "finished" for run in runs)
     return TitleInput(runs[0].record.manifest.without_seed(), names, is_finished)
+
+
+def _group_tag(tags: Sequence[str]) -> str:
+    """Return the tag of a group, which is how its tags begin, without the seed; all tags if they begin differently."""
+    if len(tags) < 2:
+        return "".join(tags)
+    tag = re.sub(r"[-_ .,]+(s|seed)?[-_ .=]*\d*$", "", _common_prefix(tags))
+    return tag or ", ".join(tags)
 
 
 def _common_prefix(texts: Sequence[str]) -> str:
@@ -136,13 +149,20 @@ def build_seed_tables(groups: SeedGroups) -> list[Table]:
     pooled = pool_runs(groups)
     cells_by_id: dict[str, list[dict[RowKey, Cells]]] = {}  # by the pooled run's id, one entry per seed
     try:
-        tables = list(benchmark.tables([run.results(name) for name, run in pooled.items()]))
+        sizes = [len(run.groups) for run in pooled.values()]
+        results = [run.results(name) for name, run in pooled.items()]
+        tables = [note_published_size(table, benchmark.official, sizes) for table in benchmark.tables(results)]
         for name, runs in groups.items():
-            if len(runs) > 1:
-                cells_by_id[pooled[name].id] = [_cells_by_row(benchmark.tables([run.results(name)])) for run in runs]
-    except Exception as error:
+            if len(runs) < 2:
+                continue
+            others = [result for result in results if result.name != name][:1]  # tables of several runs have other rows
+            cells_by_id[pooled[name].id] = [
+                _cells_by_row(benchmark.tables([run.results(name), *others])) for run in runs
+            ]
+    except FOREIGN as error:
         raise wrap_error(f"benchmark {benchmark.name}: its tables", error) from error
-    return [_average_table(table, cells_by_id, benchmark.presentation.max_score) for table in tables]
+    averaged = [_average_table(table, cells_by_id, benchmark.presentation.max_score) for table in tables]
+    return list(map(explain_official_cells, averaged))
 
 
 def _cells_by_row(tables: Iterable[Table]) -> dict[RowKey, Cells]:
@@ -190,7 +210,7 @@ def mean_over_seeds(pooled: Cell, cells: Sequence[Cell | None], max_score: float
     mean = replace(pooled, value=value, standard_deviation=None if pooled.count else deviation)
     if pooled.low is None or pooled.high is None or pooled.value is None:
         return mean
-    over_seeds = T975[min(len(values) - 1, len(T975)) - 1] * deviation / math.sqrt(len(values))
+    over_seeds = student_t_quantile(len(values) - 1) * deviation / math.sqrt(len(values))
     low = value - math.hypot(pooled.value - pooled.low, over_seeds)
     high = value + math.hypot(pooled.high - pooled.value, over_seeds)
     if pooled.low >= 0 and pooled.high <= max_score:

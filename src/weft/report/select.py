@@ -15,17 +15,24 @@ from weft.types import Cell, Row, Table
 
 TEXT_FORMATS = ("md", "latex", "csv", "json")  # formats that accept a selection
 MAX_NAMES = 40  # names in an error
-LIST_FIELDS = ("columns", "rows", "tables")
+ROW_GROUPS = ("ours", "strict", "official", "published")  # `strict` and `official`: a row for both is in either
+LIST_FIELDS = ("columns", "rows", "tables", "rank")
+LATEX_FIELDS = ("label", "caption", "cite", "rank", "top")
+MAX_TOP = 3
 
 
 class Choices(Struct, frozen=True, forbid_unknown_fields=True):
     """What to show; an empty field shows everything."""
 
     columns: tuple[str, ...] = ()  # names, in the order in which they are shown
-    rows: tuple[str, ...] = ()  # parts of labels, or `ours` or `published`
+    rows: tuple[str, ...] = ()  # parts of labels, or of ROW_GROUPS
     tables: tuple[str, ...] = ()  # numbers, counted from 1, or parts of titles
     intervals: bool = False  # LaTeX: print 95% intervals
-    label: str = ""  # LaTeX: how every \\label begins
+    label: str = ""  # LaTeX: the \\label of the one table that is shown, or how every label begins
+    caption: str = ""  # LaTeX: the caption of the one table that is shown, in LaTeX
+    cite: str = ""  # LaTeX: the citation key of the paper that published rows are from
+    rank: tuple[str, ...] = ()  # LaTeX: the rows that compete for the best value: as `rows`, or `none`
+    top: int = 0  # LaTeX: how many places of a column are marked, 1 to MAX_TOP; 0: two
 
 
 def parse_choices(arguments: Mapping[str, Any], format: str) -> Choices:
@@ -40,6 +47,8 @@ def parse_choices(arguments: Mapping[str, Any], format: str) -> Choices:
         choices = convert(values, Choices)
     except Invalid as error:
         raise UserError(f"report(): {error}") from None
+    if not 0 <= choices.top <= MAX_TOP:
+        raise UserError(f"--top {choices.top}: give a number from 1 to {MAX_TOP}")
     for name, value in values.items():
         if value:
             _check_format(name, format)
@@ -55,8 +64,8 @@ def _check_format(name: str, format: str) -> None:
         return
     if name == "intervals":
         raise UserError(f"--intervals is for latex, not for {format}; md, csv and json always have intervals")
-    if name == "label":
-        raise UserError(f"--label is for latex, not for {format}")
+    if name in LATEX_FIELDS:
+        raise UserError(f"--{name} is for latex, not for {format}")
 
 
 def _parse_argument(name: str, value: Any) -> Any:
@@ -102,6 +111,10 @@ def _matches_row(name: str, row: Row) -> bool:
         return row.kind == "published"
     if name == "ours":
         return row.kind != "published"
+    if name == "strict":
+        return row.kind != "published" and row.arithmetic != "official"
+    if name == "official":
+        return row.kind != "published" and row.arithmetic != "strict"
     return name.casefold() in row.label.casefold()
 
 
@@ -114,7 +127,7 @@ def _filter_rows(tables: dict[int, Table], names: Sequence[str]) -> dict[int, Ta
         return any(_matches_row(name, row) for row in all_rows)
 
     labels = dict.fromkeys(row.label for row in all_rows)
-    wanted = _split_names(names, is_known, "row", ["ours", "published", *labels])
+    wanted = _split_names(names, is_known, "row", [*ROW_GROUPS, *labels])
 
     def is_wanted(row: Row) -> bool:
         return any(_matches_row(name, row) for name in wanted)
@@ -125,6 +138,22 @@ def _filter_rows(tables: dict[int, Table], names: Sequence[str]) -> dict[int, Ta
         if rows:
             selected[number] = replace(table, rows=rows)
     return selected
+
+
+def select_rivals(tables: Mapping[int, Table], names: Sequence[str]) -> frozenset[str] | None:
+    """Return the labels of the rows that compete for the best value; None if `names` does not say."""
+    if not names:
+        return None
+    all_rows: list[Row] = []
+    for table in tables.values():
+        all_rows += table.rows
+
+    def is_known(name: str) -> bool:
+        return name == "none" or any(_matches_row(name, row) for row in all_rows)
+
+    labels = dict.fromkeys(row.label for row in all_rows)
+    wanted = _split_names(names, is_known, "row", ["none", *ROW_GROUPS, *labels])
+    return frozenset(row.label for row in all_rows if any(_matches_row(name, row) for name in wanted if name != "none"))
 
 
 def _filter_columns(tables: dict[int, Table], names: Sequence[str]) -> dict[int, Table]:
@@ -148,7 +177,8 @@ def _filter_columns(tables: dict[int, Table], names: Sequence[str]) -> dict[int,
 
 
 def _keep_columns(row: Row, columns: Sequence[str]) -> Row:
-    return replace(row, cells={column: row.cells[column] for column in columns if column in row.cells})
+    cells = {column: row.cells[column] for column in columns if column in row.cells}
+    return replace(row, cells=cells, notes={column: row.notes[column] for column in columns if column in row.notes})
 
 
 def _split_names(texts: Iterable[str], is_known: Callable[[str], bool], kind: str, known: Sequence[str]) -> list[str]:
@@ -161,6 +191,8 @@ def _split_names(texts: Iterable[str], is_known: Callable[[str], bool], kind: st
             continue
         for part in text.split(","):
             name = part.strip()
+            if name == "published" and kind == "row" and not is_known(name):
+                raise UserError("these tables have no published rows; `weft report --published BENCHMARK` prints some")
             if not name or not is_known(name):
                 listed = "; ".join(known[:MAX_NAMES])
                 if len(known) > MAX_NAMES:

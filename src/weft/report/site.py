@@ -19,6 +19,7 @@ from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
 from weft.report import plots
 from weft.report.caveats import published_judge_of
+from weft.report.cells import CellIndex
 from weft.report.charts import Plot, build_plots
 from weft.report.compare import Comparison, compare
 from weft.report.dialogues import DialogueWriter, RunDialogue, build_dialogue_page
@@ -27,6 +28,7 @@ from weft.report.html import Html, data_island, join, tag
 from weft.report.listing import build_list_page, build_listing, dialogues_by_sample
 from weft.report.numbers import (
     MAX_UNFOLDED,
+    DialogueLinks,
     PlotLinks,
     build_numbers_body,
     build_numbers_page,
@@ -54,28 +56,41 @@ class ReportContents(Struct, frozen=True):
     comparisons: Sequence[Comparison]
     dialogues: Mapping[str, Sequence[RunDialogue]]  # by sample, one entry per run
     benchmark: Benchmark
+    cell_index: CellIndex
     pooled_runs: Mapping[str, Any] = {}  # what plots show, if not the runs one by one
+    first_plots: Sequence[Plot] = ()  # what is plotted before the benchmark's own plots
 
     @property
     def runs_to_plot(self) -> Mapping[str, Any]:
         return self.pooled_runs or self.runs
 
+    def build_plots(self) -> list[Plot]:
+        """Return all plots of the report, in order."""
+        return [*self.first_plots, *build_plots(self.runs_to_plot)]
+
 
 def build_contents(
-    runs: Mapping[str, Run], tables: Sequence[Table], pooled_runs: Mapping[str, Run] | None = None
+    runs: Mapping[str, Run],
+    tables: Sequence[Table],
+    pooled_runs: Mapping[str, Run] | None = None,
+    first_plots: Sequence[Plot] = (),
 ) -> ReportContents:
-    """Collect what a report shows. `pooled_runs`: runs over seeds as one, by the title of their row."""
+    """Collect what a report shows. `pooled_runs`: runs over seeds as one, by the title of their row. `first_plots`
+    come before the benchmark's own."""
     benchmark = next(iter(runs.values())).benchmark
     titles = ", ".join(runs) if len(runs) <= MAX_UNFOLDED else f"{len(runs)} runs"
+    dialogues = dialogues_by_sample(runs)
     return ReportContents(
         title=f"{benchmark.name}: {titles}",
         runs=runs,
         tables=tables,
         summaries={title: run.summary() for title, run in runs.items()},
         comparisons=_compare_runs(pooled_runs or runs),
-        dialogues=dialogues_by_sample(runs),
+        dialogues=dialogues,
         benchmark=benchmark,
+        cell_index=CellIndex(runs, tables, dialogues),
         pooled_runs=pooled_runs or {},
+        first_plots=first_plots,
     )
 
 
@@ -115,12 +130,12 @@ def _write_pages(contents: ReportContents, journal: Journal, thumbnails: Thumbna
     images.write(folder / "img")
     list_page = build_list_page(
         contents.title,
-        build_listing(contents.runs, contents.dialogues),
+        build_listing(contents.runs, contents.dialogues, cells=contents.cell_index.build_data()),
         contents.benchmark.metrics,
         page_header(contents.title, "Dialogues", LINKS),
     )
     (folder / "dialogues.html").write_text(list_page, encoding="utf-8")
-    body = build_numbers(contents, _save_plots(build_plots(contents.runs_to_plot), folder), "dialogues.html")
+    body = build_numbers(contents, _save_plots(contents.build_plots(), folder), "dialogues.html")
     numbers_page = build_numbers_page(contents.title, page_header(contents.title, "Numbers", LINKS), body)
     (folder / "index.html").write_text(numbers_page, encoding="utf-8")
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
@@ -192,7 +207,7 @@ def build_numbers(
         plot_links,
         contents.comparisons,
         build_warnings(contents.summaries, contents.tables, published_judge_of(contents.benchmark)),
-        _group_links(contents, list_page),
+        DialogueLinks(list_page, _group_links(contents, list_page), contents.cell_index),
         stamp,
         describe_shared_settings(contents.runs.values()),
         contents.benchmark.presentation.glossary,
@@ -241,14 +256,12 @@ def write_single(contents: ReportContents, journal: Journal, home: Path, out: Pa
             "leave it out to write a folder"
         )
     templates.append(data_island("images", msgspec.json.encode(images.data_urls).decode()))
-    links = [
-        PlotLinks(plot, _data_url(plot), _data_url(plot, dark=True)) for plot in build_plots(contents.runs_to_plot)
-    ]
+    links = [PlotLinks(plot, _data_url(plot), _data_url(plot, dark=True)) for plot in contents.build_plots()]
     numbers = build_numbers(contents, links, "")
     folded = tag("details", tag("summary", "Numbers and plots"), numbers, class_="numbers", open=True)
     page = build_list_page(
         contents.title,
-        build_listing(contents.runs, contents.dialogues, single=True),
+        build_listing(contents.runs, contents.dialogues, single=True, cells=contents.cell_index.build_data()),
         contents.benchmark.metrics,
         join(page_header(contents.title, "", {}), folded),
         templates=join(templates),

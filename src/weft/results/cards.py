@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError
+from weft.rounding import format_number
 from weft.stats.agreement import Agreement, NullableEstimate
 from weft.store.blobs import write_file
 from weft.store.manifest import Manifest
@@ -171,24 +172,25 @@ def describe_card(card: CalibrationCard, benchmark: str) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime(card.created))
     count = sum(metric.agreement.n for metric in metrics)
     ranges = [
-        _describe_range("Pearson", [(metric.agreement.pearson.value, metric.metric) for metric in metrics], ".2f"),
-        _describe_range("MAE", [(metric.agreement.mae.value, metric.metric) for metric in metrics], ".3f"),
-        _describe_range("bias", [(metric.agreement.bias.value, metric.metric) for metric in metrics], "+.3f"),
+        _describe_range("Pearson", [(metric.agreement.pearson.value, metric.metric) for metric in metrics], 2),
+        _describe_range("MAE", [(metric.agreement.mae.value, metric.metric) for metric in metrics], 3),
+        _describe_range("bias", [(metric.agreement.bias.value, metric.metric) for metric in metrics], 3, sign=True),
     ]
     measures = ", ".join(filter(None, ranges))
     return f"{day}, {count} verdicts against exact references: {measures} of full marks; details: `weft judge cards`"
 
 
-def _describe_range(name: str, values: Sequence[tuple[float | None, str]], format_spec: str) -> str:
+def _describe_range(name: str, values: Sequence[tuple[float | None, str]], digits: int, *, sign: bool = False) -> str:
     """Return the lowest and the highest value, each with its metric; an empty text where no metric has a value."""
     known = [(value, metric) for value, metric in values if value is not None]
     if not known:
         return ""
     low, low_metric = min(known)
     high, high_metric = max(known)
+    lowest = format_number(low, digits, sign=sign)
     if low_metric == high_metric:
-        return f"{name} {low:{format_spec}}"
-    return f"{name} {low:{format_spec}} ({low_metric}) to {high:{format_spec}} ({high_metric})"
+        return f"{name} {lowest}"
+    return f"{name} {lowest} ({low_metric}) to {format_number(high, digits, sign=sign)} ({high_metric})"
 
 
 def _card_files(home: Path) -> list[Path]:

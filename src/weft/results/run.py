@@ -5,31 +5,36 @@
 
 A benchmark that is a Python file is loaded only if the user names the file: a journal may come from anywhere."""
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, cast
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Benchmark, RunResults, SampleGroups, WeightedMeans, is_known, load_benchmark
+from weft.benchmarks.official import explain_official_cells, note_published_size
 from weft.errors import UserError, wrap_error
 from weft.results.cards import describe_card, find_card
 from weft.results.summary import ReplyCounts, Summary, count_replies, summarise
 from weft.results.titles import TitleInput, distinct_titles, format_title, shared_settings
-from weft.stats.intervals import bootstrap_interval
+from weft.rounding import format_bounds, format_number
+from weft.stats.intervals import mean_interval, mix_means
 from weft.stats.repeats import build_repeats_tables
 from weft.store.journal import Journal
 from weft.store.locks import with_actual_state
 from weft.store.records import CallTotals, RunRecord, TurnRecord
 from weft.types import Message, Part, Table, Verdict
+from weft.untrusted import parse_json
 from weft.workspace import open_journal
 
 MIN_ID_LENGTH = 3  # characters of a run's id that may name it
 MAX_NAMED_RUNS = 8  # run ids that an error names
+MAX_ITEMS = 10_000  # tables of a benchmark, or means of its headline score
+FOREIGN = (Exception, SystemExit)  # what a benchmark's code may raise: a run must not end with its exit code
 MAX_TURNS_IN_MEMORY = 20_000  # turns of a larger run are read from the journal when they are first used
 
 
@@ -57,9 +62,9 @@ class Gist(Struct, frozen=True):
         """The headline score with its interval, such as `0.512 [0.480, 0.541]`; a dash if there is none."""
         if self.value is None:
             return "-"
-        text = f"{self.value:.{self.digits}f}"
+        text = format_number(self.value, self.digits)
         if self.low is not None and self.high is not None:
-            text += f" [{self.low:.{self.digits}f}, {self.high:.{self.digits}f}]"
+            text += f" {format_bounds(self.low, self.high, self.digits)}"
         return text
 
 
@@ -88,9 +93,14 @@ class Run:
             self.totals: list[CallTotals] = journal.totals(record.id)
             self.annotation_counts: tuple[int, int] = journal.count_annotations(record.id)  # questions, annotators
         self.raw_verdict_count = len(raw_verdicts)  # before variants were merged
+        self.verdicts: list[Verdict]
         try:
-            self.verdicts: list[Verdict] = benchmark.merge_variants(raw_verdicts)
-        except Exception as error:
+            merged = benchmark.merge_variants(raw_verdicts)
+            most = MAX_ITEMS + 10 * len(raw_verdicts)
+            self.verdicts = list(itertools.islice(merged, most))
+            if len(self.verdicts) == most:
+                raise ValueError(f"{most:,} verdicts or more: do they ever end?")
+        except FOREIGN as error:
             raise wrap_error(f"benchmark {benchmark.name}: merging the verdicts of {record.id}", error) from error
 
     @classmethod
@@ -175,42 +185,77 @@ def _total_cost(totals: Sequence[CallTotals]) -> float | None:
     return cost
 
 
-def headline_terms(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
-    """Return the benchmark's headline score as weighted means. The weights of the means that have verdicts add up to
-    one."""
+def headline_parts(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
+    """Return the benchmark's headline score as weighted means of verdicts, unscored ones included, without means of
+    nothing. The weights add up to one."""
     try:
-        terms = [(weight, members) for weight, members in benchmark.headline(verdicts, groups) if members]
-    except Exception as error:
+        means = list(itertools.islice(benchmark.headline(verdicts, groups), MAX_ITEMS))
+        if len(means) == MAX_ITEMS:
+            raise ValueError(f"{MAX_ITEMS:,} means or more: do they ever end?")
+        parts = [(weight, members) for weight, members in means if members]
+        total = sum(weight for weight, _ in parts)
+        return [(weight / total, members) for weight, members in parts]
+    except FOREIGN as error:
         raise wrap_error(f"benchmark {benchmark.name}: its headline", error) from error
-    total = sum(weight for weight, _ in terms)
-    return [(weight / total, members) for weight, members in terms]
+
+
+def headline_terms(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
+    """Return the benchmark's headline score as weighted means of scored verdicts. The weights of the means that have
+    verdicts add up to one. Empty if one of them has none that is scored: it is in no table either."""
+    return scored_terms(headline_parts(benchmark, verdicts, groups))
+
+
+def scored_terms(parts: WeightedMeans) -> WeightedMeans:
+    """Return weighted means of the verdicts that are scored; empty if one of them has none."""
+    terms: WeightedMeans = []
+    for weight, members in parts:
+        scored = [verdict for verdict in members if verdict.value is not None]
+        if not scored:
+            return []
+        terms.append((weight, scored))
+    return terms
 
 
 def headline_score(
     benchmark: Benchmark, verdicts: Sequence[Verdict], groups: SampleGroups
 ) -> tuple[float, float | None, float | None] | None:
-    """Return the headline score as a share of full marks, and its 95% interval by dialogue; None if nothing is
-    scored."""
-    scored = [verdict for verdict in verdicts if verdict.value is not None]
-    if not scored:
-        return None
-    terms = headline_terms(benchmark, scored, groups)
+    """Return the headline score as a share of full marks, and its 95% interval by dialogue; None if nothing of it, or
+    of one of its parts, is scored."""
+    terms = headline_terms(benchmark, verdicts, groups)
     if not terms:
         return None
+    return estimate_terms(benchmark, terms, groups)
+
+
+def estimate_terms(
+    benchmark: Benchmark, terms: WeightedMeans, groups: SampleGroups
+) -> tuple[float, float | None, float | None]:
+    """Return weighted means of scored verdicts as a share of full marks, and the 95% interval by dialogue."""
     clustered: list[tuple[float, dict[str, list[float]]]] = []
     for weight, members in terms:
         clusters: dict[str, list[float]] = {}
         for verdict in members:
-            cluster = benchmark.cluster_of(verdict.sample, groups.get(verdict.sample, {}))
+            cluster = find_cluster(benchmark, verdict.sample, groups.get(verdict.sample, {}))
             clusters.setdefault(cluster, []).append(verdict.value or 0.0)
         clustered.append((weight, clusters))
-    low, high = bootstrap_interval(clustered) or (None, None)
+    low, high = mean_interval(clustered) or (None, None)
     return weighted_mean(terms), low, high
 
 
+def find_cluster(benchmark: Benchmark, sample: str, facts: Mapping[str, str]) -> str:
+    """Return the benchmark's cluster of a sample."""
+    try:
+        cluster: Any = benchmark.cluster_of(sample, facts)
+        if not isinstance(cluster, str):
+            raise TypeError(f"it is {type(cluster).__name__}, not a str")
+        return cluster
+    except FOREIGN as error:
+        raise wrap_error(f"benchmark {benchmark.name}: the cluster of sample {sample}", error) from error
+
+
 def weighted_mean(terms: WeightedMeans) -> float:
-    """Return the sum of weighted means of scored verdicts."""
-    return sum(weight * sum_values(members) / len(members) for weight, members in terms)
+    """Return the weighted mean of the means of scored verdicts."""
+    return mix_means((weight, sum_values(members) / len(members)) for weight, members in terms)
 
 
 def sum_values(verdicts: Iterable[Verdict]) -> float:
@@ -220,9 +265,14 @@ def sum_values(verdicts: Iterable[Verdict]) -> float:
 def build_tables(runs: Mapping[str, Run]) -> Iterator[Table]:
     """Yield the benchmark's tables of these runs; then a table of repeated judgements, if there are any."""
     benchmark = next(iter(runs.values())).benchmark
+    sizes = [len(run.groups) for run in runs.values()]
     try:
-        yield from benchmark.tables([run.results(name) for name, run in runs.items()])
-    except Exception as error:
+        tables = benchmark.tables([run.results(name) for name, run in runs.items()])
+        for number, table in enumerate(tables):
+            if number == MAX_ITEMS:
+                raise ValueError(f"more than {MAX_ITEMS:,} of them: do they ever end?")
+            yield note_published_size(explain_official_cells(table), benchmark.official, sizes)
+    except FOREIGN as error:
         raise wrap_error(f"benchmark {benchmark.name}: its tables", error) from error
     if any(run.record.manifest.judge_repeats > 1 for run in runs.values()):
         yield from build_repeats_tables(
@@ -248,11 +298,13 @@ class DatasetTurn(Struct, frozen=True):
 
 
 def read_dataset_turn(turn: TurnRecord) -> DatasetTurn:
-    return msgspec.json.decode(turn.dataset_json, type=DatasetTurn)
+    """Return what the dataset said of a turn. Raises UserError if the journal has something else there."""
+    return parse_json(turn.dataset_json.encode(), f"the journal: sample {turn.sample}", DatasetTurn)
 
 
 def read_messages(messages_json: str) -> tuple[Message, ...]:
-    return msgspec.json.decode(messages_json, type=tuple[Message, ...])
+    """Return what a model was sent. Raises UserError if the journal has something else there."""
+    return parse_json(messages_json.encode(), "the journal: what a model was sent", tuple[Message, ...])
 
 
 def name_runs(runs: Sequence[Run]) -> dict[str, Run]:

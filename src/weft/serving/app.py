@@ -17,8 +17,10 @@ from typing import Protocol
 import msgspec
 from aiohttp import web
 
-from weft.serving.chat import ModelCard, format_error
+from weft.models.providers.served_card import ModelCard
+from weft.serving.chat import format_error
 from weft.serving.replica import ReplicaResponse
+from weft.untrusted import read_host
 
 MAX_REQUEST_BYTES = 128 * 1024 * 1024
 MAX_BYTES_IN_FLIGHT = 1024 * 1024 * 1024  # of all requests that are being worked on
@@ -57,6 +59,29 @@ class RequestCounts:
     bytes_out: int = 0
     # by replica, as it last reported them
     replica_counters: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+
+
+class QueueFull(Exception):
+    """There is no room for what is arriving."""
+
+
+@dataclass
+class HeldBytes:
+    """The bytes of one request: they count from their arrival until the request is answered."""
+
+    counts: RequestCounts
+    size: int = 0
+
+    def add(self, size: int) -> None:
+        """Count more bytes. Raises QueueFull if that is too much for all requests together."""
+        if self.counts.bytes_in_flight + size > MAX_BYTES_IN_FLIGHT:
+            raise QueueFull
+        self.size += size
+        self.counts.bytes_in_flight += size
+
+    def release(self) -> None:
+        self.counts.bytes_in_flight -= self.size
+        self.size = 0
 
 
 class ServingApp:
@@ -107,7 +132,7 @@ class ServingApp:
 
     def _reject(self, request: web.Request) -> web.Response | None:
         """Return an error for a request that must not be handled; None for all others."""
-        if self._host in LOOPBACK and request.url.host not in LOOPBACK:
+        if self._host in LOOPBACK and read_host(request.host) not in LOOPBACK:
             return _error_response(403, "this server answers only requests to 127.0.0.1", "host")
         authorization = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if self._token and not hmac.compare_digest(authorization, f"Bearer {self._token}".encode()):
@@ -119,25 +144,30 @@ class ServingApp:
         return None
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        counts = self.counts
-        try:  # before it counts as in flight: a slow upload must not block others
-            body = await asyncio.wait_for(request.read(), UPLOAD_TIMEOUT_S)
-        except TimeoutError:
-            return _error_response(408, f"the request was not sent within {UPLOAD_TIMEOUT_S:g} s", "slow")
-        except (web.RequestPayloadError, ValueError) as error:
-            return _error_response(400, f"the body could not be read: {error}", "body")
-        if counts.in_flight >= self._max_in_flight or counts.bytes_in_flight + len(body) > MAX_BYTES_IN_FLIGHT:
+        held = HeldBytes(self.counts)
+        try:
+            body = await _receive(request, held)
+            if isinstance(body, web.Response):
+                return body
+            return await self._answer(body)
+        except QueueFull:
             response = _error_response(429, "the queue is full", "queue_full")
             response.headers["Retry-After"] = RETRY_AFTER_S
+            response.force_close()  # the rest of its body need not be sent
             return response
+        finally:
+            held.release()
+
+    async def _answer(self, body: bytes) -> web.Response:
+        counts = self.counts
+        if counts.in_flight >= self._max_in_flight:  # not before it has come: a slow upload must not block others
+            raise QueueFull
         start = time.monotonic()
         counts.in_flight += 1
-        counts.bytes_in_flight += len(body)
         try:
             answer = await self.pool.answer(body)
         finally:
             counts.in_flight -= 1
-            counts.bytes_in_flight -= len(body)
         counts.seconds += time.monotonic() - start
         counts.bytes_in += len(body)
         counts.bytes_out += len(answer.body)
@@ -199,6 +229,27 @@ def format_metrics(counts: RequestCounts, ready: int, expected: int) -> str:
             if name in counters:
                 lines.append(f'{metric}{{replica="{replica}"}} {counters[name]:g}')
     return "\n".join(lines) + "\n"
+
+
+async def _receive(request: web.Request, held: HeldBytes) -> bytes | web.Response:
+    """Return a request's body, or the error that answers it. Raises QueueFull."""
+    try:
+        return await asyncio.wait_for(_read_body(request, held), UPLOAD_TIMEOUT_S)
+    except TimeoutError:
+        return _error_response(408, f"the request was not sent within {UPLOAD_TIMEOUT_S:g} s", "slow")
+    except (web.RequestPayloadError, ValueError) as error:
+        return _error_response(400, f"the body could not be read: {error}", "body")
+
+
+async def _read_body(request: web.Request, held: HeldBytes) -> bytes:
+    """Read a body, counting what has arrived: what only is announced takes nobody's place."""
+    chunks: list[bytes] = []
+    async for chunk in request.content.iter_any():
+        if held.size + len(chunk) > MAX_REQUEST_BYTES:
+            raise web.HTTPRequestEntityTooLarge(MAX_REQUEST_BYTES, held.size + len(chunk))
+        held.add(len(chunk))
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def _error_response(status: int, message: str, code: str) -> web.Response:

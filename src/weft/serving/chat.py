@@ -10,7 +10,6 @@ import binascii
 import re
 import time
 import uuid
-from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -18,8 +17,9 @@ from msgspec import Meta, Struct
 
 from weft.errors import ImageError, WeftError
 from weft.models.endpoint import EndpointReply
+from weft.models.providers.served_card import ModelCard
 from weft.store.blobs import Blobs
-from weft.types import Gives, Image, Message, Modality, Part, Request, Takes, Text, Thought
+from weft.types import Gives, Image, Message, Modality, Part, Request, Text, Thought
 from weft.untrusted import dict_or_empty
 
 SETTINGS = (  # that are the server's, not a request's
@@ -34,18 +34,6 @@ FINISH_REASONS = {"truncated": "length", "blocked": "content_filter"}  # OpenAI'
 
 class InvalidRequest(WeftError):
     """A request that cannot be read, or asks for something that this server does not offer."""
-
-
-class ModelCard(Struct, frozen=True):
-    """What a server publishes about its model. Clients cache answers under this identity, wherever the server is."""
-
-    name: str  # as reports show it
-    identity: Mapping[str, Any]  # all that can change an answer: part of every cache key
-    takes: Takes  # the input that the model accepts
-    gives: Gives  # the output that it can produce
-    concurrency: int  # calls that one replica works on or has ready
-    seed: int = 0  # of the first draw
-    replicas: int = 1
 
 
 class ContentPart(Struct):
@@ -177,7 +165,7 @@ def _read_part(part: ContentPart, blobs: Blobs) -> Part:
     if not isinstance(url, str) or not url.startswith("data:image/") or ";base64," not in url:
         raise InvalidRequest("an image must be a data URL (data:image/png;base64,...): links are not followed")
     try:
-        return blobs.put(base64.b64decode(url.partition(",")[2], validate=True))
+        return blobs.put(base64.b64decode(url.partition(",")[2], validate=True), unchanged=True)
     except binascii.Error as error:
         raise InvalidRequest(f"an image is not valid base64: {error}") from None
     except ImageError as error:

@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 from weft.errors import UserError
+from weft.models.providers.served_card import own_server
 from weft.secrets import hide
 from weft.serving.start import TOKEN_VARIABLE
 
@@ -44,7 +45,8 @@ def serve_in_child(
             process.wait()
             raise UserError(f"{model} could not be served (see above)")
         server = json.loads(line)
-        yield f"served/{server['name']}@{server['url']}", {"key_env": CLIENT_TOKEN_VARIABLE}
+        with own_server(server["url"]):
+            yield f"served/{server['name']}@{server['url']}", {"key_env": CLIENT_TOKEN_VARIABLE}
     finally:
         os.environ.pop(CLIENT_TOKEN_VARIABLE, None)
         if process.stdin is not None:

@@ -1,7 +1,7 @@
 """A pool of one replica: the model is in this process."""
 
 from weft.models.function import run_in_thread
-from weft.serving.chat import ModelCard
+from weft.models.providers.served_card import ModelCard
 from weft.serving.replica import Replica, ReplicaResponse, ReplicaSpec
 
 

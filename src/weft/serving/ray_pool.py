@@ -33,7 +33,8 @@ from msgspec.structs import replace
 
 from weft.errors import UserError, WeftError
 from weft.models.endpoint import CallError
-from weft.serving.chat import ModelCard, format_error
+from weft.models.providers.served_card import ModelCard
+from weft.serving.chat import format_error
 from weft.serving.replica import Replica, ReplicaResponse, ReplicaSpec
 
 DEPLOYMENT = "Replica"
@@ -77,11 +78,14 @@ class LoadingProgress:
 class RayReplica:
     """A replica as a Ray actor. It is ready when its weights are loaded."""
 
-    async def __init__(self, spec: ReplicaSpec, progress: Any, loopback_only: bool) -> None:  # type: ignore[misc]
+    async def __init__(  # type: ignore[misc]
+        self, spec: ReplicaSpec, progress: Any, loopback_only: bool, identity: Mapping[str, Any]
+    ) -> None:
+        """`identity` is the model's. A machine that has another one under its name has no part in the answers."""
         if loopback_only:
             _listen_on_loopback()
         try:
-            await self._load(spec, progress)
+            await self._load(spec, progress, identity)
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
             if isinstance(error, (UserError, CallError)):
@@ -89,9 +93,11 @@ class RayReplica:
             await progress.put.remote(FAILED, " ".join(message.split())[:500])
             raise
 
-    async def _load(self, spec: ReplicaSpec, progress: Any) -> None:
+    async def _load(self, spec: ReplicaSpec, progress: Any, identity: Mapping[str, Any]) -> None:
         self._replica = await asyncio.to_thread(Replica, spec)
         replica_id = self._replica.replica_id
+        if self._replica.card.identity != identity:
+            raise UserError(f"{replica_id} has another model under this name: all must have the same weights and code")
         loading = asyncio.ensure_future(self._replica.load())
         while not (await asyncio.wait({loading}, timeout=1.0))[0]:
             progress.put.remote(replica_id, self._replica.status_line)
@@ -257,7 +263,7 @@ class RayPool:
             ray_actor_options={"num_cpus": self._cpus, "num_gpus": self._gpus},
         )
         loopback_only = not self._resources.address
-        bound = deployment.bind(self._spec, self._progress, loopback_only)
+        bound = deployment.bind(self._spec, self._progress, loopback_only, card.identity)
         target = self._serve.RunTarget(bound, name=self._app, route_prefix=None)
         (self._handle,) = self._serve.run_many([target], wait_for_applications_running=False)
 

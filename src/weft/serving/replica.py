@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from weft.models.adapt import adapt_messages_async
 from weft.models.endpoint import CallError, Endpoint
+from weft.models.providers.served_card import ModelCard
 from weft.models.registry import resolve_endpoint
 from weft.secrets import scrub
-from weft.serving.chat import InvalidRequest, ModelCard, format_completion, format_error, read_request
+from weft.serving.chat import InvalidRequest, format_completion, format_error, read_request
 from weft.store.blobs import blobs_folder
 from weft.store.memory_blobs import MemoryBlobs
 from weft.untrusted import dict_or_empty
@@ -92,13 +93,13 @@ class Replica:
         name = self._spec.served_name
         with self._blobs.hold():
             try:
-                messages, want = await asyncio.to_thread(read_request, body, self._blobs, self.card, name)
-                unsupported = self.card.gives.unsupported_reason(want.modality)
+                messages, request = await asyncio.to_thread(read_request, body, self._blobs, self.card, name)
+                unsupported = self.card.gives.unsupported_reason(request.modality)
                 if unsupported:
                     raise InvalidRequest(unsupported)
-                takes = self.card.takes.for_modality(want.modality)
+                takes = self.card.takes.for_modality(request.modality)
                 messages = await adapt_messages_async(messages, takes, self._blobs)
-                reply = await self._endpoint.send(messages, want)
+                reply = await self._endpoint.send(messages, request)
                 return 200, await asyncio.to_thread(format_completion, reply, name, self._blobs)
             except InvalidRequest as error:
                 return 400, format_error(scrub(str(error)), "invalid_request_error")

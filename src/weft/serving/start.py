@@ -17,7 +17,6 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError, WeftError
-from weft.models.batching import is_batch_running
 from weft.models.config import read_config
 from weft.models.endpoint import CallError
 from weft.models.registry import COMPOSITION_PATTERN
@@ -66,11 +65,7 @@ def serve(plan: ServePlan, *, child: bool = False) -> int:
     spec = _build_spec(plan)
     listening = _open_socket(plan)  # before weights are loaded, so that a port in use is found at once
     with listening, _redirect_stdout() as out:
-        code = asyncio.run(_serve(plan, spec, listening, out, child))
-        if is_batch_running() or "ray" in sys.modules:  # threads of Ray may keep this process from ending
-            sys.stderr.flush()
-            os._exit(code)
-    return code
+        return asyncio.run(_serve(plan, spec, listening, out, child))
 
 
 def _build_spec(plan: ServePlan) -> ReplicaSpec:

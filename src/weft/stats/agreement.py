@@ -1,8 +1,8 @@
 """Agreement of two who judged the same: a judge and references, a judge and people, or people among themselves.
 
-Pairs are (judge, reference), by dialogue. Correlations, the mean absolute error and the bias (judge minus reference)
-have 95% intervals over resampled dialogues. What is undefined is None, never a number: a correlation of fewer than two
-points, or of values that are all the same.
+Pairs are (judge, reference), by dialogue. Means, the mean absolute error and the bias (judge minus reference) have the
+95% intervals of `intervals`; correlations have those of resampled dialogues. What is undefined is None, never a number:
+a correlation of fewer than two points, or of values that are all the same.
 
 Krippendorff's alpha is for any number of annotators, each of whom may have annotated other items: 1 - observed /
 expected disagreement (Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011). An item with one annotation is
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from weft.stats.intervals import bootstrap_weights, estimate_mean
+from weft.rounding import format_bounds, format_number
+from weft.stats.intervals import SHARE, Scale, estimate_mean, mean_interval
+from weft.stats.resampling import bootstrap_weights
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +28,9 @@ Pairs = Mapping[str, Sequence[tuple[float, float]]]  # (judge, reference), by di
 Unit = Mapping[str, float]  # the annotations of one item, by annotator
 MeasurementLevel = Literal["nominal", "ordinal", "interval", "ratio"]
 DRAWS = 1000
+DIFFERENCE = (-1.0, 1.0)  # the scale of a difference of two shares
 CHUNK_NUMBERS = 4_000_000  # that are drawn at a time
+SAME = 1e-9  # draws that differ by less are the same
 ROUNDING = 1e-12  # a share of variance that is rounding error
 
 
@@ -41,8 +45,8 @@ class NullableEstimate(Struct, frozen=True):
         if self.value is None:
             return "-"
         if self.low is None or self.high is None:
-            return f"{self.value:.3f}"
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+            return format_number(self.value, 3)
+        return f"{format_number(self.value, 3)} {format_bounds(self.low, self.high, 3)}"
 
 
 class Agreement(Struct, frozen=True):
@@ -127,22 +131,28 @@ def measure_agreement(pairs: Pairs, *, draws: int = DRAWS, seed: int = 0) -> Agr
         low, high = _middle(np.concatenate(drawn))
         return NullableEstimate(value, low, high)
 
+    def mean(measure: Callable[[float, float], float], scale: Scale = SHARE) -> NullableEstimate:
+        clusters = {name: [measure(judge, reference) for judge, reference in values] for name, values in pairs.items()}
+        values = list(itertools.chain.from_iterable(clusters.values()))
+        if not values:
+            return NullableEstimate(None)
+        low, high = mean_interval([(1.0, clusters)], scale) or (None, None)
+        return NullableEstimate(statistics.fmean(values), low, high)
+
     return Agreement(
         len(points),
         len(dialogues),
-        judge=estimate(_mean_x),
-        reference=estimate(_mean_y),
+        judge=mean(lambda judge, _: judge),
+        reference=mean(lambda _, reference: reference),
         pearson=estimate(_pearson),
         spearman=estimate(_spearman),
         kendall=estimate(_kendall),
-        mae=estimate(_mae),
-        bias=estimate(_bias),
+        mae=mean(lambda judge, reference: abs(judge - reference)),
+        bias=mean(lambda judge, reference: judge - reference, DIFFERENCE),
     )
 
 
-def reliability_curve(
-    pairs: Pairs, bins: int | Sequence[float] = 5, *, draws: int = DRAWS, seed: int = 0
-) -> list[ReliabilityBin]:
+def reliability_curve(pairs: Pairs, bins: int | Sequence[float] = 5) -> list[ReliabilityBin]:
     """Return the judge's mean over bins of the reference, with intervals over dialogues. Empty bins are left out.
 
     `bins` are edges, or how many bins of equal width there are from 0 to 1. The last bin includes its upper edge.
@@ -159,13 +169,13 @@ def reliability_curve(
             for judge, reference in values:
                 if low <= reference < high or (includes_high and reference == high):
                     in_bin.setdefault(name, []).append((judge, reference))
-        summary = summarize_bin(in_bin, draws=draws, seed=seed)
+        summary = summarize_bin(in_bin)
         if summary is not None:
             curve.append(summary)
     return curve
 
 
-def summarize_bin(pairs: Pairs, *, draws: int = DRAWS, seed: int = 0) -> ReliabilityBin | None:
+def summarize_bin(pairs: Pairs) -> ReliabilityBin | None:
     """Return both means, with the interval of the judge's; None for no pairs."""
     judge: dict[str, list[float]] = {}
     references: list[float] = []
@@ -175,7 +185,7 @@ def summarize_bin(pairs: Pairs, *, draws: int = DRAWS, seed: int = 0) -> Reliabi
             references += [reference for _, reference in values]
     if not judge:
         return None
-    estimate = estimate_mean(judge, draws=draws, seed=seed)
+    estimate = estimate_mean(judge)
     reference = statistics.fmean(references)
     if len(judge) < 2:
         return ReliabilityBin(reference, estimate.value, estimate.n, None, None)
@@ -328,30 +338,19 @@ def _nan_to_none(value: Any) -> float | None:
 
 
 def _middle(drawn: Any) -> tuple[float | None, float | None]:
-    """Return the middle 95%. Draws in which the statistic is undefined are left out."""
+    """Return the middle 95%; None where all draws are the same: they cannot show what was never seen.
+
+    Draws in which the statistic is undefined are left out.
+    """
     import numpy as np
 
     finite = drawn[np.isfinite(drawn)]
     if not len(finite):
         return None, None
-    low, high = np.quantile(finite, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def _mean_x(x: Any, y: Any, weights: Any) -> Any:
-    return weights @ x / weights.sum(axis=1)
-
-
-def _mean_y(x: Any, y: Any, weights: Any) -> Any:
-    return weights @ y / weights.sum(axis=1)
-
-
-def _mae(x: Any, y: Any, weights: Any) -> Any:
-    return weights @ abs(x - y) / weights.sum(axis=1)
-
-
-def _bias(x: Any, y: Any, weights: Any) -> Any:
-    return weights @ (x - y) / weights.sum(axis=1)
+    low, high = (float(end) for end in np.quantile(finite, [0.025, 0.975]))
+    if high - low < SAME:
+        return None, None
+    return low, high
 
 
 def _pearson(x: Any, y: Any, weights: Any) -> Any:

@@ -8,7 +8,7 @@ battle counts once for each of its two models. Win rates are those of OpenING:
     with tie 0     wins of all battles
     with tie .5    wins and half of all ties, of all battles
 
-Intervals resample items: two battles about one item are not independent.
+Intervals are by item: two battles about one item are not independent.
 """
 
 import math
@@ -18,7 +18,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.stats.intervals import DRAWS, bootstrap_weights, estimate_mean
+from weft.stats.intervals import estimate_mean
+from weft.stats.resampling import bootstrap_weights
 from weft.types import Cell, Verdict
 
 Winner = Literal["A", "B", "Tie(A)", "Tie(B)", "Tie"]
@@ -35,6 +36,7 @@ ELO_SCALE = 400.0
 ELO_CENTRE = 1000.0
 # Each model is taken to have won and lost this much of a battle against one of average strength: ratings stay finite.
 PRIOR = 0.5
+DRAWS = 2000
 MAX_STEPS = 100
 TOLERANCE = 1e-9
 MAX_RATED_MODELS = 500
@@ -118,12 +120,13 @@ def _build_cell(clusters: Mapping[str, Sequence[float]], battles: Iterable[Battl
     if not clusters:
         return Cell(None)
     estimate = estimate_mean(clusters)
+    low, high = estimate.low * 100, estimate.high * 100
     return Cell(
-        round(estimate.value * 100, 2),
+        estimate.value * 100,
         estimate.n,
         estimate.n,
-        round(estimate.low * 100, 2),
-        round(estimate.high * 100, 2),
+        low if len(clusters) > 1 else None,
+        high if len(clusters) > 1 else None,
         verdicts=collect_verdicts(battles),
     )
 
@@ -265,11 +268,11 @@ def _rate_group(battles: Sequence[Battle], draws: int, seed: int) -> dict[str, C
         low, high = map(_to_elo, np.quantile(drawn[:, row], [0.025, 0.975]))
         interval = (None, None)
         if high - low > 0.1 and _is_mixed(won, first, second, row):
-            interval = (round(low, 1), round(high, 1))
-        rating = round(_to_elo(strengths[row]), 1)
+            interval = (low, high)
+        rating = _to_elo(strengths[row])
         count = int(counts[row])
         verdicts = collect_verdicts(battle for battle in battles if name in (battle.first, battle.second))
-        ratings[name] = Cell(rating, count, count, *interval, verdicts=verdicts)
+        ratings[name] = Cell(rating, count, count, *interval, digits=1, verdicts=verdicts)
     return ratings
 
 

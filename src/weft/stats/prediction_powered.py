@@ -12,12 +12,11 @@ is between 0 and 1, and minimises the estimated variance.
 
 Items that nobody needs to judge (`exact_values`: a rule's, a model's failure) count as they are. A headline score is a
 weighted sum of means whose items may share dialogues: its variance is the jackknife's, over whole dialogues, so that
-correlation within a dialogue is accounted for. Intervals use Student's t; its degrees of freedom combine those of
-dialogues with and without annotations, as Welch and Satterthwaite do, less one for a chosen lambda. `python
+correlation within a dialogue is accounted for. Intervals follow the rule of `intervals`; degrees of freedom combine
+those of dialogues with and without annotations, as Welch and Satterthwaite do, less one for a chosen lambda. `python
 bench/powered.py` measures their coverage.
 """
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 
 from weft.stats.agreement import NullableEstimate, Pairs
-from weft.stats.intervals import list_clusters
+from weft.stats.intervals import SHARE, ScoredMean, count_unseen, list_clusters
 
 Clusters = Mapping[str, Sequence[float]]  # values by dialogue
 MIN_RATED_DIALOGUES = 5  # of about one size, that show how likely their items were to be sampled
@@ -81,6 +80,7 @@ def estimate_powered_sum(parts: Sequence[WeightedMean], *, weight: float | None 
     full_influence: Any = 0
     plain_influence: Any = 0
     plain_value = 0.0
+    reach = 0.0
     for part in sums:
         rated = rated + part.rated_counts
         sizes = sizes + (part.counts + part.exact_counts)
@@ -88,6 +88,7 @@ def estimate_powered_sum(parts: Sequence[WeightedMean], *, weight: float | None 
         full_influence = full_influence + part.weight * part.influence(1.0)
         plain_influence = plain_influence + part.weight * part.plain_influence()
         plain_value += part.weight * part.plain_mean
+        reach += part.weight * part.judged / part.total
     judge_influence = full_influence - base_influence
     tuned = weight is None
     if weight is None:
@@ -95,14 +96,20 @@ def estimate_powered_sum(parts: Sequence[WeightedMean], *, weight: float | None 
 
     def estimate(lambda_: float, tuned: bool) -> NullableEstimate:
         value = float(sum(part.weight * part.value(lambda_) for part in sums))
-        return _estimate_interval(value, base_influence + lambda_ * judge_influence, rated, int(tuned))
+        residuals = sum(part.weight * part.residuals(lambda_) for part in sums)
+        influence = base_influence + lambda_ * judge_influence
+        above_judge = value - lambda_ * plain_value
+        ends = (above_judge + lambda_, 1 - above_judge)
+        return _estimate_interval(value, influence, rated, residuals, ends, reach=reach, tuned=int(tuned))
 
     powered = estimate(weight, tuned)
     return PoweredEstimate(
         float(powered.value or 0.0),
         powered.low,
         powered.high,
-        judge_only=_estimate_interval(plain_value, plain_influence, sizes),
+        judge_only=_estimate_interval(
+            plain_value, plain_influence, sizes, plain_influence, (plain_value, 1 - plain_value)
+        ),
         people_only=estimate(0.0, tuned=False),
         n=int(sum(part.rated_items.sum() for part in sums)),
         total=int(sum(part.judged for part in sums)),
@@ -237,10 +244,17 @@ class _PartSums:
         moved = self.exact_sums + lambda_ * self.sums + offset * self.counts - self.value(lambda_) * sizes
         with np.errstate(divide="ignore", invalid="ignore"):
             influence = moved / (self.total - self.counts - self.exact_counts)
-            if self.rated:
-                residual = self.rated_sums - lambda_ * self.rated_judge - offset * self.rated_counts
-                influence = influence + self.judged / self.total * residual / (self.rated - self.rated_counts)
-        return influence
+            return influence + self.residuals(lambda_)
+
+    def residuals(self, lambda_: float) -> Any:
+        """Return the part of `influence` that comes from annotations."""
+        import numpy as np
+
+        if not self.rated:
+            return np.zeros(len(self.counts))
+        residual = self.rated_sums - lambda_ * self.rated_judge - self._offset(lambda_) * self.rated_counts
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.judged / self.total * residual / (self.rated - self.rated_counts)
 
 
 def _sum_by_name(values: Clusters, names: Sequence[str]) -> Any:
@@ -255,11 +269,22 @@ def _count_by_name(values: Clusters, names: Sequence[str]) -> Any:
     return np.array([len(values.get(name, ())) for name in names], dtype=np.float64)
 
 
-def _estimate_interval(value: float, influence: Any, rated: Any, tuned: int = 0) -> NullableEstimate:
+def _estimate_interval(
+    value: float,
+    influence: Any,
+    rated: Any,
+    residuals: Any,
+    ends: tuple[float, float],
+    *,
+    reach: float = 1.0,
+    tuned: int = 0,
+) -> NullableEstimate:
     """Return a value with its interval, from each dialogue's influence and its number of annotated items.
 
-    There is no interval where fewer than two dialogues are annotated, or three where lambda is chosen (`tuned`).
-    Dialogues of unequal size count as fewer of equal size: (sum of sizes)^2 / sum of squares.
+    `residuals` are the influences of annotated dialogues through annotations alone, `ends` how far an annotation may be
+    below and above what is expected of it, and `reach` the part of the value that annotations speak for. There is no
+    interval where fewer than two dialogues are annotated, or three where lambda is chosen (`tuned`). Dialogues of
+    unequal size count as fewer of equal size: (sum of sizes)^2 / sum of squares.
     """
     labelled = rated > 0
     n_labelled = int(labelled.sum())
@@ -268,31 +293,17 @@ def _estimate_interval(value: float, influence: Any, rated: Any, tuned: int = 0)
         return NullableEstimate(value)
     labelled_variance = float((influence[labelled] ** 2).sum()) * n_labelled / (n_labelled - 1)
     unlabelled_variance = float((influence[~labelled] ** 2).sum())
-    variance = labelled_variance + unlabelled_variance
-    if not math.isfinite(variance):
+    if not math.isfinite(labelled_variance + unlabelled_variance):
         return NullableEstimate(value)
-    if not variance:
-        return NullableEstimate(value, value, value)
+    share = min(1.0, max(0.0, value))
     effective_size = float(rated.sum() ** 2 / (rated**2).sum())
+    unseen = float(count_unseen(residuals[labelled]))
+    labelled_variance += unseen * (ends[0] ** 2 + ends[1] ** 2) * (reach / effective_size) ** 2
+    variance = labelled_variance + unlabelled_variance
     labelled_term = labelled_variance**2 / max(1.0, effective_size - 1 - tuned)
     unlabelled_term = unlabelled_variance**2 / max(1, n_unlabelled - 1)
-    freedom = variance**2 / (labelled_term + unlabelled_term)
-    half_width = student_t_quantile(round(max(1.0, freedom), 2)) * math.sqrt(variance)
-    return NullableEstimate(value, value - half_width, value + half_width)
-
-
-@functools.lru_cache(maxsize=512)
-def student_t_quantile(freedom: float, share: float = 0.95) -> float:
-    """Return the t between whose minus and plus lies this share of Student's distribution.
-
-    With t = sqrt(freedom) tan(a), that is where the integral of cos(a)^(freedom - 1) from 0 has this share of its
-    total; it is computed on a grid.
-    """
-    import numpy as np
-
-    end = min(math.pi / 2, 12 / math.sqrt(freedom))
-    angles = np.linspace(0.0, end, 40_001)
-    density: Any = np.clip(np.cos(angles), 0.0, 1.0) ** (freedom - 1)
-    integral: Any = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    interp: Any = np.interp
-    return math.sqrt(freedom) * math.tan(float(interp(share * integral[-1], integral, angles)))
+    freedom = max(1.0, round(variance**2 / (labelled_term + unlabelled_term), 2))
+    # a corrected value can be at an end of the scale, or beyond, by chance: it is as far from the end as its error
+    room = max(share * (1 - share) + unseen * reach / effective_size, math.sqrt(variance))
+    low, high = ScoredMean(share, room / variance, freedom, SHARE).interval()
+    return NullableEstimate(value, min(value, low), max(value, high))

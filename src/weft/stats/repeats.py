@@ -12,29 +12,51 @@ from collections.abc import Iterator, Mapping, Sequence
 from weft.types import Cell, Row, Table, Verdict
 
 COLUMNS = ("mean", "standard deviation", "variation", "items", "repeats")
+COUNT_COLUMNS = ("items", "repeats")
 NOTE = (
     "The judge was asked each question several times. mean: of all repeats, as the paper counts; standard deviation: "
     "of the repeats of one item, over all items (root mean square); variation: standard deviation over mean, in "
     "percent."
 )
+POOLED_NOTE = "The same over the items of all rows above: an item is one metric of one output."
 
 
 def build_repeats_tables(
     runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str], full: float = 1.0, digits: int = 3
 ) -> Iterator[Table]:
-    """Yield one table, or none where nothing was asked twice. `full` is the maximum score that the paper prints."""
+    """Yield a table by run and metric, and one that pools them where there are several; none where nothing was asked
+    twice. `full` is the maximum score that the paper prints."""
     rows: list[Row] = []
     for run, verdicts in runs.items():
         for metric in metrics:
-            cells = _build_cells([verdict for verdict in verdicts if verdict.metric == metric], full, digits)
+            cells = _build_cells(_of_metric(verdicts, metric), full)
             if cells:
                 title = metric if len(runs) == 1 else f"{run}: {metric}"
                 rows.append(Row(title, cells, kind="part"))
     if rows:
         yield Table("Repeated judgements", COLUMNS, tuple(rows), NOTE, digits, "mixed")
+    if len(rows) > 1:
+        pooled = tuple(_build_pooled_rows(runs, metrics, full))
+        yield Table("Repeated judgements, pooled", COLUMNS, pooled, POOLED_NOTE, digits, "mixed")
 
 
-def _build_cells(verdicts: Sequence[Verdict], full: float, digits: int) -> dict[str, Cell]:
+def _build_pooled_rows(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str], full: float) -> Iterator[Row]:
+    """Yield each metric over all runs, where there are several, and all metrics together, where there are several."""
+    every = [verdict for verdicts in runs.values() for verdict in verdicts if verdict.metric in metrics]
+    repeated = [metric for metric in metrics if _build_cells(_of_metric(every, metric), full)]
+    if len(runs) > 1:
+        for metric in repeated:
+            yield Row(f"all runs: {metric}", _build_cells(_of_metric(every, metric), full), kind="part")
+    if len(repeated) > 1:
+        name = "all runs, all metrics" if len(runs) > 1 else "all metrics"
+        yield Row(name, _build_cells(every, full), kind="part")
+
+
+def _of_metric(verdicts: Sequence[Verdict], metric: str) -> list[Verdict]:
+    return [verdict for verdict in verdicts if verdict.metric == metric]
+
+
+def _build_cells(verdicts: Sequence[Verdict], full: float) -> dict[str, Cell]:
     """Return the cells of one metric; none where nothing was asked twice."""
     items: list[list[float]] = []
     repeated: list[Verdict] = []
@@ -48,19 +70,20 @@ def _build_cells(verdicts: Sequence[Verdict], full: float, digits: int) -> dict[
     deviation = full * math.sqrt(statistics.fmean(map(statistics.variance, items)))
     variation = None
     if mean:
-        variation = round(100 * deviation / mean, 2)
+        variation = 100 * deviation / mean
     numbers = (
-        round(mean, digits + 2),
-        round(deviation, digits + 2),
+        mean,
+        deviation,
         variation,
         float(len(items)),
-        round(statistics.fmean(map(len, items)), 2),
+        statistics.fmean(map(len, items)),
     )
     cells: dict[str, Cell] = {}
     for column, number in zip(COLUMNS, numbers, strict=True):
         cells[column] = Cell(None)
         if number is not None:
-            cells[column] = Cell(number, len(items), len(items), verdicts=repeated)
+            is_count = column in COUNT_COLUMNS and number == round(number)
+            cells[column] = Cell(number, len(items), len(items), count=is_count, verdicts=repeated)
     return cells
 
 

@@ -8,7 +8,6 @@
 An annotation is on disk when `add` returns. Opened `readonly`, a journal is never changed.
 """
 
-import sqlite3
 import threading
 import time
 from collections.abc import Sequence
@@ -18,13 +17,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from weft.store.journal import DamagedJournal
-from weft.store.schema import create_tables, open_read_only
+from weft.store.connection import UNREADABLE, DamagedJournal, explain_errors, open_journal_file
 from weft.types import Verdict
 
 PUT_ANNOTATION = "INSERT OR REPLACE INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 PUT_STUDY = "INSERT OR REPLACE INTO studies VALUES (?, ?, ?, ?)"
-UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 
 
 class Annotation(Struct, frozen=True):
@@ -57,13 +54,7 @@ class Annotations:
     def __init__(self, path: Path, *, readonly: bool = False) -> None:
         self._path = path
         self._lock = threading.Lock()
-        if readonly:
-            self._db = open_read_only(path)
-        else:
-            self._db = sqlite3.connect(path, check_same_thread=False, timeout=30.0)
-        self._db.execute("PRAGMA busy_timeout = 30000")
-        if not readonly:
-            create_tables(self._db)
+        self._db = open_journal_file(path, readonly=readonly)
 
     def close(self) -> None:
         self._db.close()
@@ -76,14 +67,14 @@ class Annotations:
         """Store all of them, or none."""
         annotation_rows = [_annotation_row(annotation) for annotation in annotations]
         study_rows = [_study_row(study) for study in studies]
-        with self._lock, self._db:
+        with self._lock, explain_errors(self._path), self._db:
             self._db.executemany(PUT_STUDY, study_rows)
             self._db.executemany(PUT_ANNOTATION, annotation_rows)
 
     def remove(self, study: str, item: str, annotator: str) -> None:
         """Delete one person's annotation of one question."""
         sql = "DELETE FROM ratings WHERE study = ? AND item = ? AND rater = ?"
-        with self._lock, self._db:
+        with self._lock, explain_errors(self._path), self._db:
             self._db.execute(sql, (study, item, annotator))
 
     def find(self, run: str, study: str = "", annotator: str = "") -> list[Annotation]:
@@ -100,7 +91,7 @@ class Annotations:
 
     def add_study(self, study: Study) -> None:
         """Store a study. It replaces an earlier one with the same id."""
-        with self._lock, self._db:
+        with self._lock, explain_errors(self._path), self._db:
             self._db.execute(PUT_STUDY, _study_row(study))
 
     def studies(self, run: str) -> list[Study]:
@@ -112,11 +103,8 @@ class Annotations:
             raise DamagedJournal(self._path, f"a study of {run}: {error}") from None
 
     def _rows(self, sql: str, values: Sequence[Any]) -> list[Any]:
-        try:
-            with self._lock:
-                return self._db.execute(sql, values).fetchall()
-        except sqlite3.DatabaseError as error:
-            raise DamagedJournal(self._path, error) from None
+        with self._lock, explain_errors(self._path):
+            return self._db.execute(sql, values).fetchall()
 
 
 def _parse_annotation(row: Sequence[Any]) -> Annotation:

@@ -1,4 +1,4 @@
-"""Images as files named by the sha256 of their bytes, which are stored unchanged; and the one way in which weft writes
+"""Images as files named by the sha256 of their bytes; and the one way in which weft writes
 a file or a folder that must be whole: under a temporary name first, then renamed.
 
 A file with its final name is therefore whole. The same bytes are stored once. An image is verified when it is first
@@ -18,7 +18,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from weft.errors import ImageError, StoreError
-from weft.store.images import MAX_BYTES, PIXEL_BUDGET, decode, encode_jpeg, encode_png, measure, verify_image
+from weft.store.image_metadata import without_metadata
+from weft.store.images import (
+    MAX_BYTES,
+    PIXEL_BUDGET,
+    decode,
+    decode_for_conversion,
+    encode_jpeg,
+    encode_png,
+    measure,
+    verify_image,
+)
 from weft.types import Image, Reply
 from weft.untrusted import open_file
 
@@ -46,13 +56,15 @@ class Blobs:
             raise ImageError(f"{digest[:12]!r} is not the digest of an image")
         return self.root / digest[:2] / digest
 
-    def put(self, data: bytes, *, durable: bool = True, verified: bool = False) -> Image:
-        """Store an image, and return once it is on disk.
+    def put(self, data: bytes, *, durable: bool = True, verified: bool = False, unchanged: bool = False) -> Image:
+        """Store an image without its metadata, and return once it is on disk.
 
         `durable`: it survives a power cut; not needed for what can be made again at no cost. `verified`: weft encoded
-        it itself. Raises ImageError for bytes that are not a usable image, which are not stored, and StoreError if it
-        cannot be written.
+        it itself. `unchanged`: the user gave it, and models and released scripts get its bytes as they are. Raises
+        ImageError for bytes that are not a usable image, which are not stored, and StoreError if it cannot be written.
         """
+        if not verified and not unchanged:
+            data, verified = without_metadata(data)
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         is_stored = _has_size(path, len(data))  # a power cut may have left it short
@@ -63,6 +75,8 @@ class Blobs:
         if not is_stored:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                if path.parent.is_symlink():
+                    raise OSError(f"{path.parent} is a symbolic link")
                 write_file(path, data, durable=durable)
             except OSError as error:
                 raise StoreError(f"an image cannot be stored in {self.root}: {error.strerror or error}") from None
@@ -71,6 +85,14 @@ class Blobs:
     def put_pil(self, image: "Pil.Image", *, durable: bool = True) -> Image:
         """Store a Pillow image as PNG."""
         return self.put(encode_png(image), durable=durable, verified=True)
+
+    def put_converted(self, data: bytes) -> Image:
+        """Store as PNG what released scripts see in a file that `put` rejects. Raises ImageError as they fail."""
+        image = decode_for_conversion(data)
+        try:
+            return self.put_pil(image, durable=False)
+        except (OSError, ValueError, MemoryError) as error:
+            raise ImageError(f"cannot be converted: {error}") from None
 
     def put_jpeg(self, image: "Pil.Image") -> Image:
         """Store a Pillow image as JPEG."""
@@ -128,19 +150,39 @@ def find_missing_images(home: Path, replies: Iterable[Reply]) -> list[str]:
     return list(missing)
 
 
+def list_images(home: Path) -> list[Path]:
+    """Return the stored images of a home: regular files, in folders that are in the home."""
+    return [file for file in _stored_files(home) if file.is_file()]
+
+
+def _stored_files(home: Path) -> list[Path]:
+    """Return whatever has the name of an image, sorted, but for links and what is behind them."""
+    files: list[Path] = []
+    for folder in sorted(blobs_folder(home).glob("??")):
+        if not folder.is_symlink():
+            files += [file for file in sorted(folder.glob("*")) if DIGEST.fullmatch(file.name)]
+    return [file for file in files if not file.is_symlink()]
+
+
 def find_damaged_images(home: Path, *, quarantine: bool) -> list[str]:
     """Return the names of stored files whose bytes do not match, and move them out of the store if asked to."""
     damaged: list[str] = []
-    for path in sorted(blobs_folder(home).glob("??/*")):
-        if DIGEST.fullmatch(path.name) is None or path.is_symlink():
+    for path in _stored_files(home):
+        if _is_sound(path):
             continue
-        with path.open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() == path.name:
-                continue
         damaged.append(path.name)
         if quarantine:
             path.replace(path.with_name(f".damaged-{path.name}"))
     return damaged
+
+
+def _is_sound(path: Path) -> bool:
+    """Return whether a file is a regular one, no larger than an image may be, and has the bytes that its name says."""
+    try:
+        with open_file(path, MAX_BYTES, ImageError, follow=False) as file:
+            return hashlib.sha256(file.read()).hexdigest() == path.name
+    except (ImageError, OSError):
+        return False
 
 
 def _has_size(path: Path, size: int) -> bool:

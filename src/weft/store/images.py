@@ -24,6 +24,7 @@ MAX_PIXELS = 100_000_000
 MAX_WHOLE_RESIZE_PIXELS = 16_000_000  # larger images are downscaled band by band
 EXIF_ORIENTATION = 0x0112
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif"}
+CONVERTIBLE_FORMATS = (*FORMATS, "BMP", "DIB", "PPM", "TIFF")  # decoded by Pillow itself, without another program
 
 
 def sniff(data: bytes) -> str:
@@ -65,6 +66,23 @@ def decode(data: bytes) -> "Pil.Image":
     except Exception as error:  # Pillow's decoders raise nearly anything on broken input
         raise ImageError(f"is corrupt: {_first_line(error)}") from None
     return image
+
+
+def decode_for_conversion(data: bytes) -> "Pil.Image":
+    """Return what released scripts see in a file that is no image to weft: the first frame of an animation, a BMP, PPM
+    or TIFF under any name, a file without its end whose pixels are all there.
+
+    Raises ImageError for anything else, and beyond the limits.
+    """
+    if len(data) > MAX_BYTES:
+        raise ImageError(f"has {len(data):,} bytes, more than the limit of {MAX_BYTES:,}")
+    image = _open(data, CONVERTIBLE_FORMATS)
+    with PIXEL_BUDGET.reserve(image.width * image.height):
+        try:
+            image.load()
+            return make_upright(image)
+        except Exception as error:  # see decode
+            raise ImageError(f"is corrupt: {_first_line(error)}") from None
 
 
 def open_lazily(data: bytes) -> "Pil.Image":
@@ -231,13 +249,13 @@ def encode_jpeg(image: "Pil.Image") -> bytes:
     return buffer.getvalue()
 
 
-def _open(data: bytes) -> "Pil.Image":
+def _open(data: bytes, formats: tuple[str, ...] = tuple(FORMATS)) -> "Pil.Image":
     from PIL import Image as Pil
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Pil.DecompressionBombWarning)
+        warnings.simplefilter("ignore")  # of EXIF that cannot be read, of images that are large
         try:
-            image = Pil.open(io.BytesIO(data), formats=tuple(FORMATS))
+            image = Pil.open(io.BytesIO(data), formats=formats)
         except Pil.DecompressionBombError:
             raise ImageError(f"has more pixels than the limit of {MAX_PIXELS:,}") from None
         except Exception as error:  # see decode

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from weft.errors import UserError, WeftError
+from weft.store.connection import UNREADABLE, DamagedJournal, explain_error, open_journal_file
 from weft.store.journal_writer import JournalWriter
 from weft.store.manifest import Manifest
 from weft.store.records import (
@@ -32,7 +33,6 @@ from weft.store.records import (
     VerdictInterner,
     parse_run_record,
 )
-from weft.store.schema import VERSION, create_tables, open_read_only
 from weft.types import Reply, Verdict
 
 PUT_TURN = (
@@ -52,27 +52,9 @@ PUT_RUN = (
 )
 RUN_COLUMNS = (
     *("id", "manifest", "round", "state", "started", "ended", "left_out", "benchmark"),
-    *("data", "names", "gist", "shards", "samples", "turns"),
+    *("data", "names", "gist", "shards", "samples", "turns", "begun"),
 )
 BULK = (PUT_TURN, PUT_VERDICT)
-NOT_DAMAGED = ("unable to open", "locked", "readonly", "I/O", "full")  # SQLite's words for other trouble
-UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
-
-
-class DamagedJournal(UserError):
-    """A journal that cannot be read."""
-
-    def __init__(self, path: Path, reason: object) -> None:
-        home = ""
-        if str(path.parent) != ".weft":
-            home = f" --home {path.parent}"
-        text = str(reason) or type(reason).__name__
-        text = text.partition(" with text ")[0]  # SQLite quotes what it cannot read
-        text = " ".join(text.split())[:200]
-        super().__init__(
-            f"{path} cannot be used as a journal: {text}; if it is one that was damaged, "
-            f"`weft journal check{home}` reports what can be recovered, and recovers it"
-        )
 
 
 class Journal:
@@ -91,29 +73,7 @@ class Journal:
             self._writer = JournalWriter(path, self._connect(False), BULK)
 
     def _connect(self, readonly: bool) -> sqlite3.Connection:
-        try:
-            if readonly:
-                db = open_read_only(self.path)
-            else:
-                db = sqlite3.connect(self.path, check_same_thread=False)
-            db.execute("PRAGMA busy_timeout = 30000")
-            db.execute("PRAGMA trusted_schema = OFF")  # a journal from elsewhere must not run code
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if readonly and not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
-                raise UserError(f"{self.path} is no journal of weft, or nothing was ever run with it")
-            if version not in (0, VERSION):
-                raise UserError(
-                    f"{self.path} was written by another weft (journal version {version}, this one writes {VERSION})"
-                )
-            if not readonly:
-                create_tables(db)
-        except sqlite3.OperationalError as error:
-            if any(words in str(error) for words in NOT_DAMAGED):
-                raise UserError(f"{self.path} cannot be used as a journal: {error}") from None
-            raise DamagedJournal(self.path, error) from None
-        except (sqlite3.Error, OverflowError, ValueError, MemoryError) as error:
-            raise DamagedJournal(self.path, error) from None
-        return db
+        return open_journal_file(self.path, readonly=readonly)
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         return list(self._iterate(sql, values))
@@ -124,9 +84,7 @@ class Journal:
             for row in self._reader.execute(sql, values):  # noqa: UP028 (`yield from` would close the cursor too late)
                 yield row
         except (sqlite3.DatabaseError, UnicodeError, OverflowError, MemoryError) as error:  # bytes may be invalid UTF-8
-            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-                raise WeftError(f"the journal {self.path} is locked by another process") from None
-            raise DamagedJournal(self.path, error) from None
+            raise explain_error(self.path, error) from None
 
     def _parse(self, text: Any, type: Any, what: str) -> Any:
         try:
@@ -207,7 +165,7 @@ class Journal:
         return call, self._parse(reply, Reply, f"call {call}")
 
     def void_calls(self, key: str, run: str, round: int, reason: str) -> Future[None]:
-        """Mark the answers under a cache key as unusable: the next round makes the call again."""
+        """Mark the answers under a cache key as unusable: the next round, begun after the run finishes, asks again."""
         return self._put(
             "INSERT INTO voids SELECT id, ?, ?, ? FROM calls WHERE key = ? AND outcome != 'failed' AND NOT EXISTS "
             "(SELECT 1 FROM voids WHERE voids.call = calls.id)",
@@ -260,7 +218,7 @@ class Journal:
         before = self._find_run(run)
         if before is not None:
             round = before.round + (before.state == "finished" or str(shard) in before.shards)
-            all_names = {name: value for name, value in before.names.items() if name in ("tag", "suite")}
+            all_names = {name: value for name, value in before.names.items() if name in ("tag", "suite", "sweep")}
         all_names |= names or {}
         values = (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, _json(all_names))
         self._put(PUT_RUN, values).result()
@@ -316,16 +274,7 @@ class Journal:
         record = self._find_run(run)
         if record is None:
             return "part"
-        by_count: dict[str, list[list[int]]] = {}  # how many shards the run was divided into -> rows of those done
-        for name, rows in record.shards.items():
-            by_count.setdefault(name.partition("/")[2], []).append(rows)
-        for count, shards in by_count.items():
-            if count.isdigit() and len(shards) == int(count):
-                turns, verdicts = (sum(column) for column in zip(*shards, strict=True))
-                if self.count_done(run) == (turns, verdicts):
-                    return "finished"
-                return "part"
-        return "part"
+        return record.state_of_shards(self.count_done(run))
 
     def set_left_out(self, run: str, left_out: list[str]) -> None:
         """Record which records of the dataset a run leaves out."""
@@ -453,13 +402,19 @@ class Journal:
         Equal samples, reasons, numbers and details are one object, which must not be changed.
         """
         rows = self._iterate(
-            "SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) "
+            "SELECT sample, turn, metric, variant, verdict FROM verdicts JOIN replies USING (run, sample, turn) "
             "WHERE run = ? ORDER BY position, turn, metric, variant",
             (run,),
         )
         what = f"a verdict of {run}"
         interner = VerdictInterner(lambda text: self._parse(text, Any, what))
-        return [interner.intern(self._parse(text, StoredVerdict, what)) for (text,) in rows]
+        verdicts: list[Verdict] = []
+        for *place, text in rows:
+            stored = self._parse(text, StoredVerdict, what)
+            if [stored.sample, stored.turn, stored.metric, stored.variant] != place:
+                raise DamagedJournal(self.path, f"{what} is about another turn than its row")
+            verdicts.append(interner.intern(stored))
+        return verdicts
 
     def count_done(self, run: str, shard: Shard | None = None) -> tuple[int, int]:
         """Count the turns and verdicts that a run, or a shard of it, has so far."""

@@ -30,6 +30,7 @@ class JournalWriter:
         """`bulk` are INSERT statements whose rows are written together at the end of a transaction."""
         self._path = path
         self._db = db
+        self._db.set_progress_handler(None, 0)  # the steps of all its statements, of days, would add up
         self._bulk = bulk
         self._queue: queue.SimpleQueue[Statement | None] = queue.SimpleQueue()
         self._failure: WeftError | None = None

@@ -1,13 +1,19 @@
-"""Which process works on a run: one at a time, which holds the run's lock file.
+"""Which processes work on a run and on a home.
 
-The lock ends with the process, however that ends; so a run in the state `running` whose lock nobody holds was killed. A
-process forked meanwhile does not hold the lock: a model's worker may outlive the run.
+- A run has one process at a time, which holds the run's lock file.
+- A home has any number of processes that make calls (`use_home`), or one that removes, merges or repairs what is in it
+  (`maintain_home`).
+
+A lock ends with the process, however that ends; so a run in the state `running` whose lock nobody holds was killed. A
+process forked meanwhile does not hold the lock: a model's worker may outlive the run. A home may come from anywhere: a
+lock that is no regular file is ignored.
 """
 
 import contextlib
 import fcntl
 import glob
 import os
+import stat
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -15,11 +21,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from weft.errors import UserError
-from weft.store.records import RunRecord
+from weft.store.records import RunRecord, is_run_id
 
 SHARD = "."  # separates run and shard in the name of a lock file
+HOME_LOCK = "home.lock"
 TRIES = 10  # whoever only looks at a lock holds it for a moment
 WAIT_S = 0.05
+MAINTENANCE_TRIES = 1200  # a minute: pruning and merging end by themselves
 _held: set[int] = set()  # file descriptors of the locks that this process holds
 
 
@@ -35,28 +43,83 @@ os.register_at_fork(after_in_child=_release_in_child)
 
 
 @contextlib.contextmanager
+def use_home(home: Path) -> Generator[None]:
+    """Hold a home while calls are made in it. Raises UserError if another process maintains it for over a minute."""
+    with _open_lock(home / HOME_LOCK) as file:
+        if not _try_to_lock(file, fcntl.LOCK_SH, MAINTENANCE_TRIES):
+            raise UserError(f"{home} is being merged, shrunk or repaired by another process: wait for it")
+        yield
+
+
+@contextlib.contextmanager
+def maintain_home(home: Path) -> Generator[None]:
+    """Hold a home alone. Raises UserError if a run is active in it, or a program that makes calls.
+
+    Another process that maintains the home is waited for.
+    """
+    with _open_lock(home / HOME_LOCK) as file:
+        for _ in range(MAINTENANCE_TRIES):
+            active_run = find_active_run(home)
+            if active_run:
+                raise UserError(f"run {active_run} is in progress in {home}: wait for it")
+            if _try_to_lock(file, fcntl.LOCK_EX, 1):
+                break
+            time.sleep(WAIT_S)
+        else:
+            raise UserError(f"{home} is in use by another process: wait for it")
+        yield
+
+
+@contextlib.contextmanager
 def lock_run(home: Path, run: str, shard: str = "") -> Generator[None]:
     """Hold the lock of a run, or of one shard: different shards may run at the same time.
 
     Raises UserError if another process holds it: the same run twice at once would pay twice.
     """
+    if not is_run_id(run):
+        raise UserError(f"{run!r} is not the name of a run")
     locks = home / "locks"
     locks.mkdir(parents=True, exist_ok=True)
     _check_others(locks, run, shard)
     name = run
     if shard:
         name = f"{run}{SHARD}{shard.replace('/', '-of-')}"
-    file = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    _held.add(file)
-    try:
-        _acquire(file, run)
+    with _open_lock(locks / name) as file:
+        if not _try_to_lock(file, fcntl.LOCK_EX, TRIES):
+            raise UserError(f"run {run} is already going on in another process; wait for it, or use another --home")
         os.ftruncate(file, 0)
         os.write(file, str(os.getpid()).encode())
         yield
+
+
+@contextlib.contextmanager
+def _open_lock(path: Path) -> Generator[int]:
+    """Yield the descriptor of a lock file, which is created. Raises UserError if it is no regular file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        raise UserError(f"{path} cannot be used as a lock: {error.strerror}") from None
+    _held.add(file)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise UserError(f"{path} cannot be used as a lock: it is not a regular file")
+        yield file
     finally:
         if file in _held:
             _held.discard(file)
             os.close(file)
+
+
+def _try_to_lock(file: int, kind: int, tries: int) -> bool:
+    for tries_left in reversed(range(tries)):
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            if tries_left:
+                time.sleep(WAIT_S)
+    return False
 
 
 def _check_others(locks: Path, run: str, shard: str) -> None:
@@ -69,19 +132,6 @@ def _check_others(locks: Path, run: str, shard: str) -> None:
         suffix = ", in shards"
     if any(_is_held(file) for file in others):
         raise UserError(f"run {run} is going on in another process{suffix}; wait for it, or use another --home")
-
-
-def _acquire(file: int, run: str) -> None:
-    for tries_left in reversed(range(TRIES)):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except OSError:
-            if not tries_left:
-                raise UserError(
-                    f"run {run} is already going on in another process; wait for it, or use another --home"
-                ) from None
-            time.sleep(WAIT_S)
 
 
 def with_actual_state(record: RunRecord, home: Path) -> RunRecord:
@@ -110,10 +160,16 @@ def _lock_files(locks: Path, run: str) -> list[Path]:
 
 def _is_held(path: Path) -> bool:
     try:
-        with path.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except (FileNotFoundError, ValueError, UnicodeError):
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):  # absent, no regular file, or a name that no file can have
         return False
+    try:
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:  # another process holds it
         return True
+    finally:
+        os.close(file)
     return False

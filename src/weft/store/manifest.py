@@ -15,6 +15,8 @@ from msgspec.structs import replace
 
 from weft.untrusted import dict_or_empty
 
+DERIVED_VERSIONS = ("source:", "object:")  # how versions begin that weft derived from a user's code and its values
+
 
 class Identity(dict[str, Any]):
     """What identifies a model or a judge: its name, what it accepts, and whatever its provider adds.
@@ -34,6 +36,11 @@ class Identity(dict[str, Any]):
     def version(self) -> str:
         """The version of its weights or its code; empty if unknown."""
         return self._text("version")
+
+    @property
+    def asked_anew_at(self) -> str:
+        """When the user had it asked anew (`--fresh`), to the second; empty if answers may be reused."""
+        return self._text("fresh")[:19]
 
     @property
     def takes(self) -> dict[str, Any]:
@@ -62,9 +69,10 @@ class Identity(dict[str, Any]):
 
     @property
     def temperature(self) -> float | None:
-        temperature = self.get("temperature") or self.parameters.get("temperature")
-        if isinstance(temperature, (int, float)):
-            return temperature
+        for settings in (self, self.parameters):
+            temperature = settings.get("temperature")
+            if isinstance(temperature, (int, float)) and not isinstance(temperature, bool):
+                return temperature
         return None
 
     @property
@@ -79,8 +87,10 @@ class Identity(dict[str, Any]):
     def choice_labels(self) -> dict[str, str]:
         """What the user chose for it, in words, as far as it distinguishes runs."""
         labels: dict[str, str] = {}
-        if self.version and self.provider != "composition" and not self.version.startswith("source:"):
+        if self.version and self.provider != "composition" and not self.version.startswith(DERIVED_VERSIONS):
             labels["version"] = f"version {self.version}"
+        if self.asked_anew_at:
+            labels["fresh"] = f"asked anew {self.asked_anew_at}"
         if self.temperature is not None:
             labels["temperature"] = f"temperature {self.temperature:g}"
         if self.seed is not None:

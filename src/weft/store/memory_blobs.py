@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from weft.errors import ImageError
 from weft.store.blobs import Blobs
+from weft.store.image_metadata import without_metadata
 from weft.store.images import measure, verify_image
 from weft.types import Image
 
@@ -45,8 +46,10 @@ class MemoryBlobs(Blobs):
         else:
             del self._images[digest]
 
-    def put(self, data: bytes, *, durable: bool = True, verified: bool = False) -> Image:
+    def put(self, data: bytes, *, durable: bool = True, verified: bool = False, unchanged: bool = False) -> Image:
         """Store an image in memory. Raises ImageError for bytes that are not a usable image."""
+        if not verified and not unchanged:
+            data, verified = without_metadata(data)
         digest = hashlib.sha256(data).hexdigest()
         if verified or digest in self._images:
             media_type, width, height = measure(data)

@@ -1,17 +1,17 @@
 """Merges another journal's calls, runs and images into this one: from another machine, another home, or another shard.
 
-Every row is checked before it is accepted: a journal may come from anywhere. What is here already is not added twice:
-a merge that was killed, or is done again, has the same result. All calls are added; where both journals have an answer
-under one cache key, ours stays the one in use. Of a run that both have, each sample comes from the journal that has
-more of it; a run whose shards are all there is finished. Of two annotations of one question by one person the later one
-counts.
+Every row is checked before it is counted or accepted: a journal may come from anywhere, and nothing that is here is
+replaced by less, or by something else. All rows are merged in one transaction, after the images: a merge that was
+killed is done again, with the same result, and two merges at once wait for each other. All calls are added; where both
+journals have an answer under one cache key, ours stays the one in use. Of a run that both have, a sample comes from
+theirs if that has all of it that is here, and more; a run whose shards are all there is finished. Of two annotations of
+one question by one person the later one counts.
 """
 
 import hashlib
-import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,13 +19,22 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.store.blobs import DIGEST, blobs_folder, write_file
-from weft.store.journal import Journal
-from weft.store.locks import find_active_run
-from weft.store.records import CallRecord
+from weft.store.blobs import blobs_folder, list_images, write_file
+from weft.store.connection import DamagedJournal, copy_journal, explain_error, explain_errors, open_journal_file
+from weft.store.images import MAX_BYTES
+from weft.store.locks import find_active_run, maintain_home
+from weft.store.records import CallRecord, parse_run_record
 from weft.store.recover import COLUMNS, SqlRow, validate_row
 from weft.store.schema import JOURNAL, journal_file
+from weft.untrusted import read_file
 
+SAMPLE_TABLES = ("replies", "verdicts")
+TURN = COLUMNS["verdicts"].index("turn")  # in `replies`, too
+VERDICT = COLUMNS["verdicts"].index("verdict")
+REPLY = COLUMNS["replies"].index("reply")
+LAST_KEY_COLUMN = {"replies": "turn", "verdicts": "variant"}
+SAMPLES_OF_RUN = "SELECT DISTINCT sample FROM replies WHERE run = ?"
+OF_SAMPLE = "WHERE run = ? AND sample = ?"
 BATCH = 500  # rows or images between two messages
 MERGED = "another answer to the same question was here first"  # the reason in `voids`
 Tell = Callable[[str], None]
@@ -52,25 +61,24 @@ def merge_journal(home: Path, other: Path, tell: Tell | None = None) -> MergeRes
         raise UserError(f"there is no journal at {journal_file(other)}")
     if home.exists() and other.resolve() == home.resolve():
         raise UserError(f"{other} is the journal that it is to be merged into")
-    for folder in (home, other):
-        active_run = find_active_run(folder)
-        if active_run:
-            raise UserError(f"run {active_run} is going on in {folder}: wait for it")
-    with tempfile.TemporaryDirectory(prefix="weft-merge-") as temporary:
-        theirs = sqlite3.connect(_copy_journal(other, Path(temporary)))
-        Journal(journal_file(home)).close()  # creates it where there is none
-        ours = sqlite3.connect(journal_file(home))
-        ours.execute("PRAGMA busy_timeout = 30000")
+    active_run = find_active_run(other)
+    if active_run:
+        raise UserError(f"run {active_run} is going on in {other}: wait for it")
+    with maintain_home(home), tempfile.TemporaryDirectory(prefix="weft-merge-") as temporary:
+        theirs = _open_copy(other, Path(temporary))
+        ours = open_journal_file(journal_file(home), autocommit=True)  # which creates it where there is none
         try:
             images, new_images, damaged_images = _merge_images(home, other, tell)
-            merge = _Merge(ours, theirs, tell)
-            calls, new_calls = merge.merge_calls()
-            runs = merge.merge_runs()
-            annotations, new_annotations = merge.merge_annotations()
+            merge = _Merge(ours, theirs, journal_file(other), tell)
+            with explain_errors(journal_file(home)):
+                ours.execute("BEGIN IMMEDIATE")
+                calls, new_calls = merge.merge_calls()
+                runs = merge.merge_runs()
+                annotations, new_annotations = merge.merge_annotations()
+                ours.execute("COMMIT")
         finally:
             theirs.close()
-            ours.close()
-    _finish_sharded_runs(home, runs)
+            ours.close()  # without COMMIT nothing of it happened
     return MergeResult(
         calls,
         new_calls,
@@ -83,15 +91,14 @@ def merge_journal(home: Path, other: Path, tell: Tell | None = None) -> MergeRes
     )
 
 
-def _copy_journal(home: Path, folder: Path) -> Path:
-    """Copy a journal, and bring the copy to this version. Opening the original might change it."""
+def _open_copy(home: Path, folder: Path) -> sqlite3.Connection:
+    """Open a copy of a home's journal. Opening the original might change it."""
     copy = journal_file(folder)
-    for suffix in ("", "-wal"):
-        file = home / f"{JOURNAL}{suffix}"
-        if file.is_file():
-            shutil.copyfile(file, copy.with_name(copy.name + suffix))
-    Journal(copy).close()
-    return copy
+    copy_journal(journal_file(home), copy)
+    try:
+        return open_journal_file(copy)
+    except DamagedJournal as error:
+        raise DamagedJournal(journal_file(home), error.reason) from None
 
 
 def _merge_images(home: Path, other: Path, tell: Tell | None) -> tuple[int, int, int]:
@@ -99,14 +106,16 @@ def _merge_images(home: Path, other: Path, tell: Tell | None) -> tuple[int, int,
     total = 0
     new = 0
     damaged = 0
-    for file in sorted(blobs_folder(other).glob("??/*")):
-        if DIGEST.fullmatch(file.name) is None or file.is_symlink() or not file.is_file():
-            continue
+    for file in list_images(other):
         total += 1
         target = blobs_folder(home) / file.name[:2] / file.name
         if target.is_file() and target.stat().st_size == file.stat().st_size:
             continue
-        data = file.read_bytes()
+        try:
+            data = read_file(file, MAX_BYTES)
+        except (UserError, OSError):  # too large for an image, or not readable
+            damaged += 1
+            continue
         if hashlib.sha256(data).hexdigest() != file.name:
             damaged += 1
             continue
@@ -121,9 +130,12 @@ def _merge_images(home: Path, other: Path, tell: Tell | None) -> tuple[int, int,
 class _Merge:
     """Adds the rows of one journal (`theirs`) to another (`ours`)."""
 
-    def __init__(self, ours: sqlite3.Connection, theirs: sqlite3.Connection, tell: Tell | None) -> None:
+    def __init__(
+        self, ours: sqlite3.Connection, theirs: sqlite3.Connection, their_path: Path, tell: Tell | None
+    ) -> None:
         self._ours = ours
         self._theirs = theirs
+        self._their_path = their_path  # which errors about their rows name
         self._tell = tell
         self.damaged = 0  # rows of theirs that could not be read
 
@@ -165,17 +177,24 @@ class _Merge:
             if our_row is None or created_at > our_row[0]:
                 self._put("ratings", row)
                 new += 1
-        self._ours.commit()
         return total, new
 
     def _rows(self, table: str, where: str = "", values: tuple[Any, ...] = ()) -> Iterator[SqlRow]:
         """Yield their valid rows, and count the others."""
-        for row in self._theirs.execute(f"SELECT {', '.join(COLUMNS[table])} FROM {table} {where}", values):
+        for row in self._their_rows(f"SELECT {', '.join(COLUMNS[table])} FROM {table} {where}", values):
             valid = validate_row(table, row)
             if valid is None:
                 self.damaged += 1
             else:
                 yield valid
+
+    def _their_rows(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[SqlRow]:
+        """Yield rows of theirs. Raises DamagedJournal, which names their journal, where SQLite cannot read them."""
+        try:
+            for row in self._theirs.execute(sql, values):  # noqa: UP028 (`yield from` would close the cursor too late)
+                yield row
+        except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
+            raise explain_error(self._their_path, error) from None
 
     def _put(self, table: str, row: SqlRow) -> None:
         columns = COLUMNS[table]
@@ -209,11 +228,8 @@ class _Merge:
                     "INSERT INTO voids VALUES (?, ?, ?, ?)", (our_id, f"merged {call['run']}", 0, MERGED)
                 )
             new += 1
-            if new % BATCH == 0:
-                self._ours.commit()
-                if self._tell is not None:
-                    self._tell(f"{new} calls")
-        self._ours.commit()
+            if new % BATCH == 0 and self._tell is not None:
+                self._tell(f"{new} calls")
         return total, new, ids
 
     def _add_voids(self, ids: dict[int, int]) -> None:
@@ -221,7 +237,6 @@ class _Merge:
         for call, run, round, reason in self._rows("voids"):
             if call in ids and (ids[call], run, round) not in present:
                 self._ours.execute("INSERT INTO voids VALUES (?, ?, ?, ?)", (ids[call], run, round, reason))
-        self._ours.commit()
 
     def _add_tickets(self) -> None:
         """Add the tickets of requests that are not answered here."""
@@ -229,18 +244,20 @@ class _Merge:
             key = row[:1]
             if not self._ours.execute("SELECT 1 FROM calls WHERE key = ? AND outcome != 'failed'", key).fetchone():
                 self._ours.execute("INSERT OR IGNORE INTO tickets VALUES (?, ?, ?, ?)", row)
-        self._ours.commit()
 
     def _merge_run(self, theirs: dict[str, Any]) -> bool:
-        """Merge one run in one transaction. Return whether it is new here or has more than before."""
+        """Merge one run. Return whether it is new here or has more than before."""
         run = str(theirs["id"])
         ours = self._ours.execute("SELECT state, names, shards FROM runs WHERE id = ?", (run,)).fetchone()
+        damaged_before = self.damaged
+        changed = self._merge_samples(run, finished=ours is not None and ours[0] == "finished") > 0
+        if theirs["state"] == "finished" and (self.damaged > damaged_before or self._lacks_turns(theirs)):
+            theirs["state"] = "stopped"  # the same command makes anew what is missing
         if ours is None:
-            self._put("runs", tuple(theirs.values()))
-        changed = self._merge_samples(run) > 0
-        if ours is not None:
+            self._put("runs", tuple({**theirs, "gist": "{}"}.values()))  # its numbers are computed here
+        else:
             our_state, our_names, our_shards = ours
-            shards = {**_parse_object(our_shards), **_parse_object(theirs["shards"])}
+            shards = {**_parse_object(theirs["shards"]), **_parse_object(our_shards)}
             if changed:
                 names = {**_parse_object(theirs["names"]), **_parse_object(our_names)}
                 self._update_run(theirs, _merged_state(our_state, theirs["state"], shards), names, shards)
@@ -252,7 +269,7 @@ class _Merge:
             "UPDATE runs SET samples = COALESCE(samples, ?), turns = COALESCE(turns, ?) WHERE id = ?",
             (theirs["samples"], theirs["turns"], run),
         )
-        self._ours.commit()
+        self._finish_shards(run)
         return ours is None or changed
 
     def _update_run(self, theirs: dict[str, Any], state: str, names: dict[str, Any], shards: dict[str, Any]) -> None:
@@ -269,17 +286,91 @@ class _Merge:
             ),
         )
 
-    def _merge_samples(self, run: str) -> int:
-        """Replace the samples of which they have more. Return how many those are."""
-        our_sizes = _sample_sizes(self._ours, run)
-        their_sizes = _sample_sizes(self._theirs, run)
-        larger = [sample for sample, size in their_sizes.items() if size > our_sizes.get(sample, (0, 0))]
-        for sample in larger:
-            for table in ("replies", "verdicts"):
-                self._ours.execute(f"DELETE FROM {table} WHERE run = ? AND sample = ?", (run, sample))
-                for row in self._rows(table, "WHERE run = ? AND sample = ?", (run, sample)):
+    def _lacks_turns(self, theirs: dict[str, Any]) -> bool:
+        """Return whether a run has fewer turns here than it says that it has in all."""
+        count = self._ours.execute("SELECT COUNT(*) FROM replies WHERE run = ?", (theirs["id"],)).fetchone()[0]
+        return theirs["turns"] is not None and count < theirs["turns"]
+
+    def _finish_shards(self, run: str) -> None:
+        """Update the state of a run whose shards may all be here by now."""
+        columns = ", ".join(COLUMNS["runs"])
+        row = self._ours.execute(f"SELECT {columns} FROM runs WHERE id = ?", (run,)).fetchone()
+        record = parse_run_record(dict(zip(COLUMNS["runs"], row, strict=True)))
+        if record.shards and record.state != "finished":
+            counts = [
+                self._ours.execute(f"SELECT COUNT(*) FROM {table} WHERE run = ?", (run,)).fetchone()[0]
+                for table in ("replies", "verdicts")
+            ]
+            state = record.state_of_shards((counts[0], counts[1]))
+            self._ours.execute("UPDATE runs SET state = ? WHERE id = ?", (state, run))
+
+    def _merge_samples(self, run: str, *, finished: bool) -> int:
+        """Replace the samples of which they have all turns and scored verdicts that are here, and more. Return how many
+        those are. In a run that is `finished` here, only what failed or is unscored is filled in.
+        """
+        replaced = 0
+        for (sample,) in list(self._their_rows(SAMPLES_OF_RUN, (run,))):
+            if not isinstance(sample, str):
+                self.damaged += 1
+                continue
+            rows = {table: list(self._rows(table, OF_SAMPLE, (run, sample))) for table in SAMPLE_TABLES}
+            ours = {table: self._our_rows(table, run, sample) for table in SAMPLE_TABLES}
+            if not _contents_of(rows) > _contents_of(ours) or not _has_all_of(rows, ours, finished=finished):
+                continue
+            replaced += 1
+            for table, sound_rows in rows.items():
+                self._ours.execute(f"DELETE FROM {table} {OF_SAMPLE}", (run, sample))
+                for row in sound_rows:
                     self._put(table, row)
-        return len(larger)
+        return replaced
+
+    def _our_rows(self, table: str, run: str, sample: str) -> list[SqlRow]:
+        sql = f"SELECT {', '.join(COLUMNS[table])} FROM {table} {OF_SAMPLE}"
+        return self._ours.execute(sql, (run, sample)).fetchall()
+
+
+def _contents_of(rows: Mapping[str, Sequence[SqlRow]]) -> set[tuple[Any, ...]]:
+    """Return which turns and scored verdicts there are of a sample."""
+    turns = {("turn", row[TURN]) for row in rows["replies"]}
+    return turns | {row[TURN:VERDICT] for row in rows["verdicts"] if _is_scored(row)}
+
+
+def _has_all_of(
+    theirs: Mapping[str, Sequence[SqlRow]], ours: Mapping[str, Sequence[SqlRow]], *, finished: bool
+) -> bool:
+    """Return whether their rows have every row of ours as it is, but for what failed or is unscored here.
+
+    `finished`: they must have no other rows.
+    """
+    for table in SAMPLE_TABLES:
+        key_end = COLUMNS[table].index(LAST_KEY_COLUMN[table]) + 1
+        our_rows = {row[:key_end]: row for row in ours[table]}
+        their_rows = {row[:key_end]: row for row in theirs[table]}
+        if finished and our_rows.keys() != their_rows.keys():
+            return False
+        if any(their_rows.get(key) != row and not _is_open(table, row) for key, row in our_rows.items()):
+            return False
+    return True
+
+
+def _is_open(table: str, row: SqlRow) -> bool:
+    """Return whether a reply failed, a verdict is unscored, or neither can be read."""
+    if table == "verdicts":
+        return not _is_scored(row)
+    return _read_field(row[REPLY], "outcome") in (None, "failed")
+
+
+def _is_scored(row: SqlRow) -> bool:
+    """Return whether a row of `verdicts` has a value."""
+    return _read_field(row[VERDICT], "value") is not None
+
+
+def _read_field(text: str, name: str) -> Any:
+    """Return a field of a JSON object; None if there is none."""
+    try:
+        return _parse_object(text).get(name)
+    except (msgspec.MsgspecError, TypeError):
+        return None
 
 
 def _merged_state(ours: str, theirs: str, shards: dict[str, Any]) -> str:
@@ -288,29 +379,6 @@ def _merged_state(ours: str, theirs: str, shards: dict[str, Any]) -> str:
     if shards:
         return "part"
     return "stopped"
-
-
-def _sample_sizes(db: sqlite3.Connection, run: str) -> dict[str, tuple[int, int]]:
-    """Return how many scored verdicts and how many turns each sample has."""
-    turns = dict(db.execute("SELECT sample, COUNT(*) FROM replies WHERE run = ? GROUP BY sample", (run,)))
-    scored_sql = (
-        "SELECT sample, SUM(json_extract(verdict, '$.value') IS NOT NULL) FROM verdicts "
-        "WHERE run = ? AND json_valid(verdict) GROUP BY sample"
-    )
-    scored = dict(db.execute(scored_sql, (run,)))
-    return {sample: (int(scored.get(sample, 0)), int(count)) for sample, count in turns.items()}
-
-
-def _finish_sharded_runs(home: Path, runs: list[str]) -> None:
-    """Update the state of runs whose shards may be complete by now."""
-    journal = Journal(journal_file(home))
-    try:
-        records = {record.id: record for record in journal.runs()}
-        for run in runs:
-            if records[run].shards and records[run].state != "finished":
-                journal.set_state(run, journal.state_of_shards(run))
-    finally:
-        journal.close()
 
 
 def _parse_object(text: str) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from weft.errors import UserError
-from weft.store.blobs import DIGEST, blobs_folder
-from weft.store.locks import find_active_run
+from weft.errors import StoreError, UserError
+from weft.store.blobs import list_images
+from weft.store.connection import explain_errors, open_journal_file
+from weft.store.locks import find_active_run, maintain_home
 from weft.store.schema import journal_file
 from weft.types import Reply, Verdict
 
@@ -44,44 +45,75 @@ def find_unused(home: Path) -> UnusedData:
     active_run = find_active_run(home)
     if active_run:
         raise UserError(f"run {active_run} is going on: wait for it")
-    db = sqlite3.connect(f"{journal_file(home).absolute().as_uri()}?mode=ro", uri=True)
+    path = journal_file(home)
+    db = open_journal_file(path, readonly=True)
     try:
-        needed, unused = _divide_calls(db)
-        rows = 0
-        for table in ("replies", "verdicts"):
-            rows += db.execute(f"SELECT COUNT(*) FROM {table} WHERE {OF_NO_RUN}").fetchone()[0]
-        digests: set[str] = set()
-        for text in _needed_texts(db, needed):
-            digests.update(HEX.findall(text))
+        with explain_errors(path):
+            return _find_unused(home, db)
     finally:
         db.close()
-    images = [file for file in blobs_folder(home).glob("??/*") if DIGEST.fullmatch(file.name) and file.is_file()]
-    unused_images = tuple(file for file in images if file.name not in digests)
-    size = sum(file.stat().st_size for file in unused_images)
-    return UnusedData(tuple(unused), len(needed) + len(unused), rows, unused_images, len(images), size)
 
 
 def remove_unused(home: Path, unused: UnusedData) -> int:
-    """Remove what `find_unused` found. Return by how many bytes the journal's file shrank.
+    """Remove what `find_unused` found, as far as it is still unused. Return by how many bytes the journal shrank.
 
-    Images go last: if this is interrupted, one that nothing refers to costs only space.
+    It looks again while nobody else may make calls here: since the first look a run may have used a call or an image.
+    Images go last: if this is interrupted, one that nothing refers to costs only space. Raises UserError if a run is
+    active.
     """
     path = journal_file(home)
     size_before = path.stat().st_size
-    db = sqlite3.connect(path)
+    with maintain_home(home):
+        db = open_journal_file(path, autocommit=True)
+        try:
+            with explain_errors(path):
+                now = _remove_calls(home, db, unused)
+        finally:
+            db.close()
+        for file in set(unused.images) & set(now.images):
+            file.unlink(missing_ok=True)
+        _shrink_file(path)
+    return size_before - path.stat().st_size
+
+
+def _remove_calls(home: Path, db: sqlite3.Connection, unused: UnusedData) -> UnusedData:
+    """Remove calls, and rows of runs that are gone, in one transaction. Return what is unused at this moment."""
+    db.execute("BEGIN IMMEDIATE")
+    now = _find_unused(home, db)
+    calls = sorted(set(unused.calls) & set(now.calls))
+    db.executemany("DELETE FROM calls WHERE id = ?", ((call,) for call in calls))
+    db.execute("DELETE FROM voids WHERE call NOT IN (SELECT id FROM calls)")
+    for table in ("replies", "verdicts", "traces"):
+        db.execute(f"DELETE FROM {table} WHERE {OF_NO_RUN}")
+    db.execute("COMMIT")
+    return now
+
+
+def _shrink_file(path: Path) -> None:
+    """Give the space of removed rows back. That writes the journal anew: what it needs, other removals made free."""
+    db = open_journal_file(path, autocommit=True)
     try:
-        db.executemany("DELETE FROM calls WHERE id = ?", ((call,) for call in unused.calls))
-        db.execute("DELETE FROM voids WHERE call NOT IN (SELECT id FROM calls)")
-        for table in ("replies", "verdicts", "traces"):
-            db.execute(f"DELETE FROM {table} WHERE {OF_NO_RUN}")
-        db.commit()
-        db.execute("VACUUM")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with explain_errors(path):
+            db.execute("VACUUM")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except StoreError as error:
+        raise StoreError(f"it was removed, but the journal could not be made smaller: {error}") from None
     finally:
         db.close()
-    for file in unused.images:
-        file.unlink(missing_ok=True)
-    return size_before - path.stat().st_size
+
+
+def _find_unused(home: Path, db: sqlite3.Connection) -> UnusedData:
+    needed, unused = _divide_calls(db)
+    rows = 0
+    for table in ("replies", "verdicts"):
+        rows += db.execute(f"SELECT COUNT(*) FROM {table} WHERE {OF_NO_RUN}").fetchone()[0]
+    digests: set[str] = set()
+    for text in _needed_texts(db, needed):
+        digests.update(HEX.findall(text))
+    images = list_images(home)
+    unused_images = tuple(file for file in images if file.name not in digests)
+    size = sum(file.stat().st_size for file in unused_images)
+    return UnusedData(tuple(unused), len(needed) + len(unused), rows, unused_images, len(images), size)
 
 
 def _divide_calls(db: sqlite3.Connection) -> tuple[set[int], list[int]]:

@@ -1,5 +1,6 @@
 """What a journal stores, row by row."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,9 @@ from msgspec.structs import astuple
 from weft.store.manifest import Manifest, parse_manifest
 from weft.types import Reply, Verdict
 
+RUN_ID = re.compile(r"[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]{0,199}")
+SHARD_NAME = re.compile(r"(\d{1,6})/(\d{1,6})")
+MAX_TIME = 5e10  # seconds: the years 385 to 3554
 MAX_INTERNED = 4096  # values that verdicts share
 # fields of verdicts whose values repeat
 INTERNED_FIELDS = ("metric", "value", "reason", "variant", "score", "standard_deviation", "reading", "variant_reading")
@@ -49,7 +53,7 @@ class RunRecord(Struct, frozen=True):
 
     id: str
     manifest: Manifest
-    round: int  # how often it was begun anew after it had finished, from 1
+    round: int  # 1 + restarts after finishing
     state: str  # running, finished, stopped, or part: some shards are missing
     started: float
     ended: float | None
@@ -65,6 +69,18 @@ class RunRecord(Struct, frozen=True):
         """Return whether this many turns are all of the run; False while its size is unknown."""
         return self.expected is not None and turns >= self.expected.turns
 
+    def state_of_shards(self, done: tuple[int, int]) -> str:
+        """Return `finished` if all shards are done and none of their rows is missing from those `done`, else `part`."""
+        by_count: dict[str, list[list[int]]] = {}  # how many shards the run was divided into -> rows of those done
+        for name, rows in self.shards.items():
+            by_count.setdefault(name.partition("/")[2], []).append(rows)
+        for count, shards in by_count.items():
+            if len(shards) == int(count):
+                turns = sum(rows[0] for rows in shards)
+                verdicts = sum(rows[1] for rows in shards)
+                return "finished" if done == (turns, verdicts) else "part"
+        return "part"
+
     def format_turn_count(self, turns: int, preposition: str = "of") -> str:
         """Return `8 of 10 turns`, or `8 turns` while the run's size is unknown."""
         if self.expected is None:
@@ -72,16 +88,43 @@ class RunRecord(Struct, frozen=True):
         return f"{turns} {preposition} {self.expected.turns} turns"
 
 
+def is_run_id(value: Any) -> bool:
+    """Return whether a value can be a run's id: ids become names of files."""
+    return isinstance(value, str) and RUN_ID.fullmatch(value) is not None
+
+
 def parse_run_record(row: Mapping[str, Any]) -> RunRecord:
     """Parse a row of `runs`, by column. Raises msgspec.MsgspecError, or what else JSON can raise, if it is invalid."""
     values = dict(row)
+    if not is_run_id(values["id"]):
+        raise msgspec.ValidationError("its id is not a name")
     for column in ("left_out", "names", "gist", "shards"):
         values[column] = msgspec.json.decode(row[column])
+    if not all(is_time(time or 0.0) for time in (row["begun"], row["started"], row["ended"])):
+        raise msgspec.ValidationError("it has a time that no clock shows")
+    values["shards"] = _convert_shards(values["shards"])
     values["manifest"] = parse_manifest(row["manifest"])
     if row["samples"] is not None and row["turns"] is not None:
         counts = {"samples": row["samples"], "turns": row["turns"]}
         values["expected"] = msgspec.convert(counts, ExpectedCounts)
     return msgspec.convert(values, RunRecord)
+
+
+def is_time(value: Any) -> bool:
+    """Return whether a value can be a Unix time: of a clock that is off by decades, too."""
+    return isinstance(value, (int, float)) and -MAX_TIME < value < MAX_TIME
+
+
+def _convert_shards(value: Any) -> dict[str, list[int]]:
+    """Return the shards of a decoded row. Raises msgspec.ValidationError if one is none, or is not counted."""
+    shards = msgspec.convert(value, dict[str, list[int]])
+    for name, rows in shards.items():
+        match = SHARD_NAME.fullmatch(name)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise msgspec.ValidationError(f"{name[:40]!r} is not the name of a shard")
+        if len(rows) != 2 or min(rows) < 0:
+            raise msgspec.ValidationError(f"of its shard {name} the turns and verdicts are not counted")
+    return shards
 
 
 class Shard(Struct, frozen=True):

@@ -8,7 +8,7 @@ made anew from them by the same command, at no cost.
 
 import contextlib
 import math
-import shutil
+import mmap
 import sqlite3
 import tempfile
 import time
@@ -21,8 +21,9 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.store.annotations import Annotation, Study
+from weft.store.connection import JournalConnection, copy_journal, explain_errors
 from weft.store.journal import Journal
-from weft.store.records import CallRecord, parse_run_record
+from weft.store.records import CallRecord, is_time, parse_run_record
 from weft.store.schema import VERSION, journal_file
 from weft.store.sqlite_pages import scan_pages
 from weft.types import Reply, Verdict
@@ -64,6 +65,11 @@ DEFAULTS: dict[str, Any] = {
     "gist": "{}",
     "shards": "{}",
 }
+COLUMN_TYPES: dict[str, type] = {  # of columns that more than one table has, or no type has
+    **dict.fromkeys(("run", "sample", "metric", "variant", "key", "ticket", "endpoint", "reason", "want"), str),
+    **dict.fromkeys(("turn", "position", "call", "round"), int),
+}
+TIMES = ("at", "made", "begun")
 NULLABLE = ("cost", "ended", "samples", "turns")
 SQLITE_HEADER = b"SQLite format 3\0"
 MAX_SKIPPED_ROWS = 2000  # of a table, after which the rest is read from its end
@@ -87,10 +93,7 @@ def check_journal(path: Path, *, save: bool = True) -> JournalHealth:
     folder = path.parent if save else None
     with tempfile.TemporaryDirectory(prefix=".check-", dir=folder) as temporary:
         copy = Path(temporary) / "copy.sqlite"
-        for suffix in ("", "-wal"):  # opening the original might change it
-            file = path.with_name(path.name + suffix)
-            if file.is_file():
-                shutil.copyfile(file, copy.with_name(copy.name + suffix))
+        copy_journal(path, copy)
         recovery = _Recovery(copy)
         recovered = {table: len(rows) for table, rows in recovery.rows.items()}
         damaged_path = ""
@@ -109,7 +112,8 @@ class _Recovery:
         self.rows: dict[str, list[SqlRow]] = {}
         self.lost: dict[str, int] = {}
         self._restore_header(copy)
-        db = sqlite3.connect(copy)
+        db = sqlite3.connect(copy, factory=JournalConnection)
+        db.watch(copy)
         db.text_factory = bytes
         self._check_integrity(db)
         self._read_tables(db)
@@ -120,11 +124,11 @@ class _Recovery:
             self._scan_for_calls(copy)
 
     def _restore_header(self, copy: Path) -> None:
-        data = bytearray(copy.read_bytes())
-        if bytes(data[:16]) != SQLITE_HEADER:
-            self.problems.append("its header is not that of an SQLite file")
-            data[:16] = SQLITE_HEADER
-            copy.write_bytes(data)
+        with copy.open("r+b") as file:
+            if file.read(len(SQLITE_HEADER)) != SQLITE_HEADER:
+                self.problems.append("its header is not that of an SQLite file")
+                file.seek(0)
+                file.write(SQLITE_HEADER)
 
     def _check_integrity(self, db: sqlite3.Connection) -> None:
         """Ask SQLite what is wrong. Raises UserError for a journal of another version of weft."""
@@ -145,12 +149,16 @@ class _Recovery:
 
     def _read_tables(self, db: sqlite3.Connection) -> None:
         tables: set[str] = set()
-        with contextlib.suppress(*SQLITE_ERRORS):
-            tables = {row[0].decode() for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        with contextlib.suppress(*SQLITE_ERRORS):  # what is no plain table could compute its rows for ever
+            is_table = "type = 'table' AND sql LIKE 'CREATE TABLE %'"
+            tables = {row[0].decode() for row in db.execute(f"SELECT name FROM sqlite_master WHERE {is_table}")}
         for table, columns in COLUMNS.items():
-            if table not in tables:
+            rows: list[SqlRow] = []
+            skipped = 0
+            if table in tables:
+                rows, skipped = _read_table(db, table, columns)
+            else:
                 self.problems.append(f"the table {table} is missing")
-            rows, skipped = _read_table(db, table, columns)
             self.rows[table] = []
             for row in rows:
                 valid = validate_row(table, row)
@@ -164,10 +172,11 @@ class _Recovery:
         """Add calls that SQLite did not reach."""
         before = len(self.rows["calls"])
         calls = {row[0]: row for row in self.rows["calls"]}
-        for row in scan_pages(copy.read_bytes(), len(COLUMNS["calls"])):
-            valid = validate_row("calls", row)
-            if valid is not None:
-                calls.setdefault(valid[0], valid)
+        with copy.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            for row in scan_pages(data, len(COLUMNS["calls"])):
+                valid = validate_row("calls", row)
+                if valid is not None:
+                    calls.setdefault(valid[0], valid)
         self.lost["calls"] = max(0, self.lost["calls"] - (len(calls) - before))
         self.rows["calls"] = [calls[call] for call in sorted(calls)]
 
@@ -191,9 +200,11 @@ def _read_table(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> t
                 rows[number] = row
                 last = number
             break
-        except (*SQLITE_ERRORS, OverflowError):
+        except (*SQLITE_ERRORS, OverflowError) as error:
             failures += 1
             last += 1
+            if "interrupted" in str(error):  # the tree has no end: whatever was not reached is searched on its pages
+                return [rows[number] for number in sorted(rows)], 1
     if failures:  # also from the end, down to what cannot be read
         with contextlib.suppress(*SQLITE_ERRORS, OverflowError):
             for number, row in _numbered_rows(db, f"{select} DESC", last):
@@ -224,6 +235,11 @@ def validate_row(table: str, row: Sequence[Any]) -> SqlRow | None:
                 return None
             if isinstance(value, float) and not math.isfinite(value):
                 return None
+        for column, kinds in COLUMN_TYPES.items():
+            if column in columns and not isinstance(columns[column], kinds):
+                return None
+        if not all(is_time(columns[column]) for column in TIMES if column in columns):
+            return None
         _validate_json(table, columns)
         return tuple(decoded)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError, ValueError):
@@ -243,7 +259,10 @@ def _validate_json(table: str, columns: dict[str, Any]) -> None:
         for column, type in (("reply", Reply), ("groups", dict[str, str]), ("seen", Any), ("about", Any)):
             msgspec.json.decode(columns[column], type=type)
     elif table == "verdicts":
-        msgspec.json.decode(columns["verdict"], type=Verdict)
+        verdict = msgspec.json.decode(columns["verdict"], type=Verdict)
+        place = (verdict.sample, verdict.turn, verdict.metric, verdict.variant)
+        if place != tuple(columns[column] for column in ("sample", "turn", "metric", "variant")):
+            raise ValueError("it is about another turn than its row")
     elif table == "ratings":
         values = dict(columns)
         values["verdicts"] = msgspec.json.decode(columns["verdicts"])
@@ -257,14 +276,14 @@ def _validate_json(table: str, columns: dict[str, Any]) -> None:
 def _write_journal(path: Path, rows: dict[str, list[SqlRow]], *, whole: bool) -> None:
     Journal(path).close()
     db = sqlite3.connect(path)
-    for table, columns in COLUMNS.items():
-        marks = ", ".join("?" * len(columns))
-        db.executemany(f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows[table])
-    if not whole:  # the same command makes anew what is missing
-        db.execute("UPDATE runs SET state = 'stopped' WHERE state = 'finished'")
-    db.commit()
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    db.close()
+    with contextlib.closing(db), explain_errors(path):
+        for table, columns in COLUMNS.items():
+            marks = ", ".join("?" * len(columns))
+            db.executemany(f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows[table])
+        if not whole:  # the same command makes anew what is missing
+            db.execute("UPDATE runs SET state = 'stopped' WHERE state = 'finished'")
+        db.commit()
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _replace(path: Path, new: Path) -> str:

@@ -1,13 +1,13 @@
-"""A journal's file: its path in a home, its tables, and how it is opened. Outside of the store, `weft.workspace` opens
-it."""
+"""A journal's path in a home, and its tables. Outside of the store, `weft.workspace` opens it."""
 
-import sqlite3
 from pathlib import Path
 
-from weft.errors import UserError
-
 JOURNAL = "journal.sqlite"
+FOLDERS = ("blobs", "locks", "shown", "cards", "judge-check", "tries", "demo")  # that commands write in a home
 VERSION = 5  # journals of other versions are rejected
+# Short column names of `replies`: `want` is the modality, `seen` the messages that the model was sent, as JSON, `about`
+# the dataset's prompt, reference and gold, as JSON. `runs.begun` is when a run was last started, `voids.run` and
+# `voids.round` the run and its round that found a judge's answer unusable.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, request_digest TEXT NOT NULL, run TEXT NOT NULL, role TEXT NOT NULL,
@@ -47,28 +47,3 @@ CREATE TABLE IF NOT EXISTS tickets (
 def journal_file(home: str | Path) -> Path:
     """Return the path of a home's journal."""
     return Path(home) / JOURNAL
-
-
-def open_read_only(path: Path) -> sqlite3.Connection:
-    """Open a journal for reading, on a read-only file system too.
-
-    There SQLite must be told that nobody else writes to the file either (`immutable`).
-    """
-    for mode in ("mode=ro", "mode=ro&immutable=1"):
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, check_same_thread=False)
-        try:
-            db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-            return db
-        except sqlite3.OperationalError as error:
-            if "unable to open" not in str(error) and "readonly" not in str(error):
-                return db
-            db.close()
-    raise UserError(f"{path} cannot be opened")
-
-
-def create_tables(db: sqlite3.Connection) -> None:
-    """Create the tables of a journal that is opened for writing."""
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    db.executescript(SCHEMA)
-    db.execute(f"PRAGMA user_version = {VERSION}")

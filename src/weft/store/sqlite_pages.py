@@ -3,6 +3,7 @@
 The format is https://www.sqlite.org/fileformat2.html.
 """
 
+import mmap
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,7 +13,7 @@ SERIAL_SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)  # bytes of a value, by serial typ
 MIN_TEXT_SERIAL = 12  # serial types from here on are blobs and texts
 
 
-def scan_pages(data: bytes, columns: int) -> Iterator[tuple[Any, ...]]:
+def scan_pages(data: bytes | mmap.mmap, columns: int) -> Iterator[tuple[Any, ...]]:
     """Yield every row with this many columns from every page that is a leaf of some table.
 
     The first column is the row's number. A row that is cut short or makes no sense is skipped.
@@ -36,7 +37,7 @@ def scan_pages(data: bytes, columns: int) -> Iterator[tuple[Any, ...]]:
                 yield row
 
 
-def _page_size(data: bytes) -> int:
+def _page_size(data: bytes | mmap.mmap) -> int:
     size = int.from_bytes(data[16:18], "big")
     if size == 1:
         size = 65536
@@ -45,7 +46,9 @@ def _page_size(data: bytes) -> int:
     return size
 
 
-def _read_cell(data: bytes, page: bytes, offset: int, usable: int, size: int, columns: int) -> tuple[Any, ...] | None:
+def _read_cell(
+    data: bytes | mmap.mmap, page: bytes, offset: int, usable: int, size: int, columns: int
+) -> tuple[Any, ...] | None:
     """Read one row, following its overflow pages. Section 1.6 has the rule for how much of it is on the page."""
     length, offset = _read_varint(page, offset)
     number, offset = _read_varint(page, offset)

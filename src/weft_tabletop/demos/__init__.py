@@ -1,8 +1,12 @@
 """Phenomena of the papers, shown with the tiny model: each is a table and a plot."""
 
-from weft_tabletop.demos.exposure_bias import exposure_bias
-from weft_tabletop.demos.memory import memory
-from weft_tabletop.demos.scaling import scaling
+from weft_tabletop.demos.exposure_bias import show_exposure_bias
+from weft_tabletop.demos.memory import show_memory
+from weft_tabletop.demos.scaling import show_scaling
 
-# with their usual samples
-DEMOS = {"exposure-bias": (exposure_bias, 300), "memory": (memory, 150), "test-time-scaling": (scaling, 200)}
+# Each with its default number of samples.
+DEMOS = {
+    "exposure-bias": (show_exposure_bias, 300),
+    "memory": (show_memory, 150),
+    "test-time-scaling": (show_scaling, 200),
+}

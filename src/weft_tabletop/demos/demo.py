@@ -16,13 +16,13 @@ from weft_tabletop.world.scenes import read
 
 
 class Evaluate(Protocol):
-    """A run judged by the exact judge; options are those of a Job."""
+    """Evaluates a model with the exact judge; the options are those of a run's configuration."""
 
     def __call__(self, *, benchmark: str = "weave", **options: Any) -> Run: ...
 
 
 class Demo(Struct, frozen=True):
-    """`rows` for the table and the plot, `chart` to save, `words` to say what is to be seen."""
+    """`rows` for the table and the plot, the `chart` to save, and in `words` what they show."""
 
     title: str
     columns: tuple[str, ...]
@@ -32,29 +32,31 @@ class Demo(Struct, frozen=True):
 
 
 def find_exact_images(run: Run, dialogues: Sequence[TableDialogue], home: Path) -> Mapping[str, list[float]]:
-    """For each dialogue and turn, whether the picture that was made shows the true scene."""
+    """For each dialogue, by its number, whether the image of each turn shows exactly the reference scene: 1 or 0."""
     blobs = open_blobs(home)
-    made = {(turn.sample, turn.turn): turn.reply for turn in run.turns}
-    right: dict[str, list[float]] = {}
+    replies = {(turn.sample, turn.turn): turn.reply for turn in run.turns}
+    exact: dict[str, list[float]] = {}
     for number, dialogue in enumerate(dialogues, start=1):
         values: list[float] = []
-        for at, turn in enumerate(dialogue.turns):
-            images = made[str(number), at].images
-            if images:
-                reading = read(blobs.decode(images[-1]))
-            else:
-                reading = None
-            values.append(float(reading is not None and reading.is_sure and reading.scene == turn.scene))
-        right[str(number)] = values
-    return right
+        for index, turn in enumerate(dialogue.turns):
+            is_exact = False
+            image = replies[str(number), index].last_image
+            if image is not None:
+                reading = read(blobs.decode(image))
+                is_exact = reading.is_sure and reading.scene == turn.scene
+            values.append(float(is_exact))
+        exact[str(number)] = values
+    return exact
 
 
 def estimate(clusters: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    found = estimate_mean(clusters)
-    return {"exactly right": found.value, "low": found.low, "high": found.high, "n": found.n}
+    """The mean with its interval, as columns of a demo's table."""
+    mean = estimate_mean(clusters)
+    return {"exactly right": mean.value, "low": mean.low, "high": mean.high, "n": mean.n}
 
 
 def write_dialogues(folder: Path, dialogues: list[TableDialogue]) -> Path:
+    """Write dialogues as a dataset, unless the folder is there already; return the folder."""
     if not folder.exists():
         write_folder(folder, lambda part: write_weave(part, dialogues))
     return folder

@@ -1,15 +1,20 @@
-"""Exposure bias: whether the picture is exactly right, by turn, with the model's own pictures in the history, and with
+"""Exposure bias: whether the image is exactly right, by turn, with the model's own images in the history, and with
 references."""
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from weft.report import plots
 from weft.stats.intervals import estimate_mean
 from weft_tabletop.demos.demo import Demo, Evaluate, estimate, find_exact_images, write_dialogues
 from weft_tabletop.make.dialogues import TableDialogue, make_dialogue
 
-CHAIN = (
+TURNS = 6
+LATE_TURNS = (3, 4, 5)  # turns 4 to 6
+COLUMNS = ("history", "turn", "exactly right", "low", "high", "n")
+KINDS = (
     "add",
     "remove",
     "replace",
@@ -26,49 +31,53 @@ CHAIN = (
 )
 
 
-def chains(samples: int, seed: int, turns: int = 6) -> list[TableDialogue]:
-    """Dialogues of pictures alone, each made from the one before."""
-    made: list[TableDialogue] = []
-    number = 0
-    while len(made) < samples:
-        rng = random.Random(f"chain {seed} {number}")
-        number += 1
-        dialogue = make_dialogue("edit", CHAIN, (), turns, rng)
-        if len(dialogue.turns) == turns:
-            made.append(dialogue)
-    return made
+def make_chains(samples: int, seed: int) -> list[TableDialogue]:
+    """Make dialogues of images alone, each made from earlier ones."""
+    dialogues: list[TableDialogue] = []
+    attempt = 0
+    while len(dialogues) < samples:
+        rng = random.Random(f"chain {seed} {attempt}")
+        attempt += 1
+        dialogue = make_dialogue("edit", KINDS, (), TURNS, rng)
+        if len(dialogue.turns) == TURNS:
+            dialogues.append(dialogue)
+    return dialogues
 
 
-def exposure_bias(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
-    dialogues = chains(samples, 0)
+def show_exposure_bias(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
+    dialogues = make_chains(samples, 0)
     data = write_dialogues(folder / f"chains-{samples}", dialogues)
-    own, true = (
-        find_exact_images(
-            evaluate(
-                model="tabletop/tiny", data=data, options={"history": "dialogue", "placement": "inline", "past": past}
-            ),
-            dialogues,
-            home,
-        )
-        for past in ("own", "reference")
-    )
+
+    def find_exact(past: str) -> Mapping[str, list[float]]:
+        options = {"history": "dialogue", "placement": "inline", "past": past}
+        return find_exact_images(evaluate(model="tabletop/tiny", data=data, options=options), dialogues, home)
+
+    own = find_exact("own")
+    reference = find_exact("reference")
     rows = [
-        {"history": name, "turn": turn + 1, **estimate({sample: [values[turn]] for sample, values in right.items()})}
-        for name, right in (("its own pictures in the history", own), ("the true pictures in the history", true))
-        for turn in range(6)
+        *_build_rows("its own images in the history", own),
+        *_build_rows("reference images in the history", reference),
     ]
-    late = estimate_mean({sample: [true[sample][turn] - own[sample][turn] for turn in (3, 4, 5)] for sample in own})
-    first, last, best = (rows[at]["exactly right"] for at in (0, 5, 11))
+    gaps: dict[str, list[float]] = {}
+    for sample in own:
+        gaps[sample] = [reference[sample][turn] - own[sample][turn] for turn in LATE_TURNS]
+    late = estimate_mean(gaps, (-1.0, 1.0))
+    first = rows[0]["exactly right"]
+    last = rows[TURNS - 1]["exactly right"]
+    last_with_references = rows[-1]["exactly right"]
     words = (
-        f"With its own pictures the share falls from {first:.3f} to {last:.3f} over six turns; with references it "
-        f"ends at {best:.3f}. "
+        f"With its own images the share falls from {first:.3f} to {last:.3f} over six turns; with references it "
+        f"ends at {last_with_references:.3f}. "
         f"The gap over turns 4 to 6, dialogue by dialogue, is {late}: that is exposure bias."
     )
-    chart = plots.line_chart(
-        rows,
-        x="turn",
-        y="exactly right",
-        series="history",
-        title=f"Pictures exactly right, by turn ({samples} dialogues)",
-    )
-    return Demo("Exposure bias", ("history", "turn", "exactly right", "low", "high", "n"), rows, chart, words)
+    title = f"Images exactly right, by turn ({samples} dialogues)"
+    chart = plots.line_chart(rows, x="turn", y="exactly right", series="history", title=title)
+    return Demo("Exposure bias", COLUMNS, rows, chart, words)
+
+
+def _build_rows(history: str, exact: Mapping[str, list[float]]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for turn in range(TURNS):
+        of_turn = {sample: [values[turn]] for sample, values in exact.items()}
+        rows.append({"history": history, "turn": turn + 1, **estimate(of_turn)})
+    return rows

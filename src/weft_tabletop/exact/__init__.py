@@ -1,2 +1,2 @@
-"""A judge that reads pixels: it answers each benchmark's questions from the picture itself and the dataset's sidecar.
-A file per benchmark."""
+"""A judge that reads pixels: it answers each benchmark's questions from the image itself and the dataset's sidecar. A
+file per benchmark."""

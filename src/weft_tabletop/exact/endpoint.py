@@ -56,8 +56,8 @@ class Exact(UncachedEndpoint):
             ("arena", "battle"): self._battle,
         }
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        question = want.question
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        question = request.question
         if question is None:
             raise CallError("tabletop/exact is a judge: it answers questions of benchmarks, and nothing else", NO_RETRY)
         text = msgspec.json.encode(self.answer(question)).decode()
@@ -135,8 +135,8 @@ class Exact(UncachedEndpoint):
             results = [(0, "there is no image")] * len(question.gold)
         else:
             unknown = readings["image"].unknown if "image" in readings else ()
-            made = self._read_one(question, "made")
-            results = imug.score_points(reference, made, scenes.get("image"), scenes.get("source"), unknown)
+            output = self._read_one(question, "made")
+            results = imug.score_points(reference, output, scenes.get("image"), scenes.get("source"), unknown)
         points: list[Answer] = []
         for number, (score, reason) in enumerate(results, start=1):
             points.append({"point_id": number, "reason": reason, "score": score})
@@ -156,37 +156,44 @@ class Exact(UncachedEndpoint):
     def _rover_task(self, reference: Reference, question: Question) -> Answer:
         (metric,) = question.metrics
         plan = find_text(question, "thinking")
-        made = self._read_one(question, "made") if question.material["made"] else None
-        score, reason = rover.score_task(metric, reference, self._read_one(question, "source"), made, plan)
+        source = self._read_one(question, "source")
+        if question.material["made"]:
+            output = self._read_one(question, "made")
+        else:
+            output = None
+        score, reason = rover.score_task(metric, reference, source, output, plan)
         return {"reasoning": reason, f"{metric}_score": score}
 
     def _rover_puzzle(self, reference: Reference, question: Question) -> Answer:
         (metric,) = question.metrics
         reply = find_text(question, "reply")
         source = self._read_one(question, "source")
-        made = self._read_one(question, "made")
-        score, reason = rover.score_puzzle(metric, reference, source, made, reply)
+        output = self._read_one(question, "made")
+        score, reason = rover.score_puzzle(metric, reference, source, output, reply)
         return {"reasoning": reason, f"{metric}_score": score}
 
     def _planviz(self, reference: Reference, question: Question) -> Answer:
         (metric,) = question.metrics
-        source = self._read_one(question, "source") if question.material["source"] else None
-        made = self._read_one(question, "made")
+        if question.material["source"]:
+            source = self._read_one(question, "source")
+        else:
+            source = None
+        output = self._read_one(question, "made")
         if metric == "visual":
             alone = question.value_key == "Visual Coherence"
-            score, reason = planviz.visual(reference, source, made, alone=alone)
+            score, reason = planviz.score_visual(reference, source, output, alone=alone)
             return {"explanation": reason, question.value_key: score}
         if metric == "efficiency":
-            score, reason = planviz.efficiency(reference, source, made)
+            score, reason = planviz.score_efficiency(reference, source, output)
             return {"explanation": reason, question.value_key: score}
-        met, extra = planviz.correctness(reference, source, made)
+        decisions, extra = planviz.check_points(reference, source, output)
         if question.text_only:
-            explanation = "; ".join(reason for _, reason in met)
-            return {"explanation": explanation, question.value_key: sum(is_met for is_met, _ in met)}
+            explanation = "; ".join(reason for _, reason in decisions)
+            return {"explanation": explanation, question.value_key: sum(is_met for is_met, _ in decisions)}
         points: list[Answer] = []
-        for number, (is_met, reason) in enumerate(met, start=1):
+        for number, (is_met, reason) in enumerate(decisions, start=1):
             points.append({"point": number, "evidence": reason, "satisfied": is_met})
-        is_source = source is not None and made.scene == source.scene
+        is_source = source is not None and output.scene == source.scene
         return {
             "picture_is": "the source again" if is_source else "an answer",
             "unnecessary_steps": extra,
@@ -217,10 +224,10 @@ class Exact(UncachedEndpoint):
         first = self._mean_share(reference, inputs, question, "first")
         second = self._mean_share(reference, inputs, question, "second")
         gap = first - second
-        if abs(gap) >= NEAR:
-            winner = "A" if gap > 0 else "B"
-        else:
-            winner = "Tie(A)" if gap > 0 or (gap == 0 and _is_first_by_content(question)) else "Tie(B)"
+        leans_to_first = gap > 0 or (gap == 0 and _is_first_by_content(question))
+        winner = "A" if leans_to_first else "B"
+        if abs(gap) < NEAR:
+            winner = f"Tie({winner})"
         reason = f"A has {100 * first:.0f}% of what is expected, B {100 * second:.0f}%"
         return {"reasoning": reason, "winner": winner}
 

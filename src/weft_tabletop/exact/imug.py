@@ -1,122 +1,138 @@
 """IMUG-Bench's evaluation points, each 0 to 5, read from pixels.
 
-Points are relative to the pictures that the judge is shown, so a model that edits its own wrong picture rightly is
-right.
+Points are relative to the images that the judge is shown: a model that edits its own wrong image rightly is right.
 
-    done    the share of cells that the request changes, the background included, that are as they are due
+    done    the share of cells that the request changes, and of the background if it does, that are as expected
     kept    the share of all other cells that are as they were
     fact    what the request says by itself: cells by name, or the background
-    new     a thing of the kind asked for stands where nothing was
+    new     an object of the requested shape is where nothing was
     only    the table has so many of the shape and nothing else
-    clean   how near the picture is to a clean drawing
+    clean   how near the image is to a clean drawing
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from weft_tabletop.world.language import OPEN
+from msgspec import Struct
+
+from weft_tabletop.exact.cells import describe_cell, describe_distance, describe_wrong_cell, wrong_cells
 from weft_tabletop.world.operations import Operation
 from weft_tabletop.world.scenes import CELLS, Scene, SceneReading, scene_from_text
+from weft_tabletop.world.wordings import OPEN
 
+Reference = Mapping[str, Any]  # of a turn, from the sidecar
 Check = Mapping[str, Any]
-Scored = tuple[int, str]  # points out of five, and why
+Score = tuple[int, str]  # points out of five, and the reason
+
+
+class Change(Struct, frozen=True):
+    """What a request does to the image that it is about. `unknown` are cells that could not be read before it."""
+
+    base: Scene
+    expected: Scene
+    unknown: Collection[str]
 
 
 def score_points(
-    turn: Mapping[str, Any], made: SceneReading, base: Scene | None, source: Scene | None, unknown: Collection[str] = ()
-) -> list[Scored]:
-    """Each check of a turn of the sidecar. Without the picture it is relative to, a request cannot have been done.
-    Cells `unknown` in that picture already are nobody's fault now."""
-    checks: Sequence[Check] = turn["points"]
-    operation = Operation(turn["kind"], turn["args"])
+    reference: Reference,
+    output: SceneReading,
+    base: Scene | None,
+    source: Scene | None,
+    unknown: Collection[str] = (),
+) -> list[Score]:
+    """Score each check of a turn of the sidecar.
+
+    Without the image that it is relative to, a request cannot have been done. Cells `unknown` in that image do not
+    count against the output.
+    """
+    change: Change | None = None
+    expected = _find_expected(reference, output, base, source)
+    if base is not None and expected is not None:
+        change = Change(base, expected, unknown)
+    return [_score(check, reference, output, change) for check in reference["points"]]
+
+
+def _find_expected(
+    reference: Reference, output: SceneReading, base: Scene | None, source: Scene | None
+) -> Scene | None:
+    operation = Operation(reference["kind"], reference["args"])
+    if base is None or operation.kind == "draw any":
+        return None
     if operation.kind in OPEN:
-        if base is None or operation.kind == "draw any":
-            due = None
-        else:
-            due = _nearest(made, base, operation)
-    else:
-        if base is None:
-            due = None
-        else:
-            due = operation.apply(base, source)
-    return [_score(check, turn, made, base, due, unknown) for check in checks]
+        return _nearest_addition(output, base, operation.args["shape"])
+    return operation.apply(base, source)
 
 
-def _nearest(made: SceneReading, base: Scene, operation: Operation) -> Scene:
-    """Of all right results of an open addition, the one nearest to what was made."""
-    new = [
-        cell
-        for cell in CELLS
-        if base.at(cell) is None
-        and (thing := made.scene.at(cell)) is not None
-        and thing.shape == operation.args["shape"]
-    ]
-    if new:
-        return base.put({new[0]: made.scene.at(new[0])})
+def _nearest_addition(output: SceneReading, base: Scene, shape: str) -> Scene:
+    """Of all right results of an open addition, the one nearest to the output; the base if nothing was added."""
+    for cell, thing in output.scene.things().items():
+        if base.at(cell) is None and thing.shape == shape:
+            return base.put({cell: thing})
     return base
 
 
-def _score(
-    check: Check,
-    turn: Mapping[str, Any],
-    made: SceneReading,
-    base: Scene | None,
-    due: Scene | None,
-    unknown: Collection[str],
-) -> Scored:
+def _score(check: Check, reference: Reference, output: SceneReading, change: Change | None) -> Score:
     kind = check["check"]
     if kind == "clean":
-        return max(
-            0, 5 - round(made.residual / 8) - len(made.unknown)
-        ), f"distance from a clean drawing {made.residual:.1f}"
+        points = 5 - round(output.residual / 8) - len(output.unknown)
+        return max(0, points), describe_distance(output)
     if kind == "fact":
-        return _fact(check, made)
+        return _score_fact(check, output)
     if kind == "only":
-        things = [thing.shape for thing in made.scene.things().values()]
-        right = things.count(turn["args"]["shape"])
-        due_number = int(turn["args"]["number"])
-        off = abs(right - due_number) + len(things) - right + len(made.unknown)
-        return max(0, 5 - 2 * off), f"{right} of the {due_number} and {len(things) - right} others are there"
-    if base is None or due is None:
-        return 0, "there is no picture that it could have been made from"
+        return _score_only(reference["args"], output)
+    if change is None:
+        return 0, "there is no image that it could have been made from"
     if kind == "new":
-        if due != base:
-            return (5, "it is there")
-        return (0, "no empty cell got one")
-    touched = set(base.changed_cells(due))
-    ground = due.background != base.background
+        if change.expected == change.base:
+            return 0, "no empty cell got one"
+        return 5, "it is there"
+    return _score_change(kind, output, change)
+
+
+def _score_only(args: Mapping[str, str], output: SceneReading) -> Score:
+    """Two less for each object too many, missing or unreadable."""
+    shapes = [thing.shape for thing in output.scene.things().values()]
+    right = shapes.count(args["shape"])
+    expected = int(args["number"])
+    others = len(shapes) - right
+    errors = abs(right - expected) + others + len(output.unknown)
+    return max(0, 5 - 2 * errors), f"{right} of the {expected} and {others} others are there"
+
+
+def _score_change(kind: str, output: SceneReading, change: Change) -> Score:
+    """`done`: the cells that change. `kept`: those that do not."""
+    changed = set(change.base.changed_cells(change.expected))
+    is_background_changed = change.expected.background != change.base.background
     if kind == "done":
-        return _share([cell for cell in CELLS if cell in touched], made, due, ground)
-    return _share([cell for cell in CELLS if cell not in touched and cell not in unknown], made, due, not ground)
+        cells = [cell for cell in CELLS if cell in changed]
+        return _score_share(cells, output, change.expected, with_background=is_background_changed)
+    cells = [cell for cell in CELLS if cell not in changed and cell not in change.unknown]
+    return _score_share(cells, output, change.expected, with_background=not is_background_changed)
 
 
-def _share(cells: Sequence[str], made: SceneReading, due: Scene, ground: bool) -> Scored:
+def _score_share(cells: Sequence[str], output: SceneReading, expected: Scene, *, with_background: bool) -> Score:
     """5 for all; else two less for each that is wrong, and no more than the share that is right."""
-    wrong = [cell for cell in cells if cell in made.unknown or made.scene.at(cell) != due.at(cell)]
-    off = len(wrong) + (ground and made.scene.background != due.background)
-    total = len(cells) + ground
-    if not off:
+    wrong = wrong_cells(output, expected, cells)
+    is_background_wrong = with_background and output.scene.background != expected.background
+    errors = len(wrong) + is_background_wrong
+    total = len(cells) + with_background
+    if not errors:
         return 5, "all of it"
     if wrong:
-        first = f"at {wrong[0]} is {describe_cell(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}"
+        first = describe_wrong_cell(output, expected, wrong[0])
     else:
         first = "the background is another"
-    return max(0, min(5 - 2 * off, int(5 * (total - off) / total))), f"{off} of {total} are wrong: {first}"
+    points = min(5 - 2 * errors, int(5 * (total - errors) / total))
+    return max(0, points), f"{errors} of {total} are wrong: {first}"
 
 
-def _fact(check: Check, made: SceneReading) -> Scored:
+def _score_fact(check: Check, output: SceneReading) -> Score:
     if "background" in check:
-        ok = made.scene.background == check["background"]
-        return 5 if ok else 0, f"the background is {made.scene.background}"
+        is_right = output.scene.background == check["background"]
+        return 5 * is_right, f"the background is {output.scene.background}"
     if "scene" in check:
-        return _share(CELLS, made, scene_from_text(check["scene"]), True)
+        return _score_share(CELLS, output, scene_from_text(check["scene"]), with_background=True)
     for cell, thing in check["cells"].items():
-        if cell in made.unknown or str(made.scene.at(cell) or "") != thing:
-            return 0, f"at {cell} is {describe_cell(made, cell)}, not {thing}"
-    return 5, "so it is"
-
-
-def describe_cell(made: SceneReading, cell: str) -> str:
-    if cell in made.unknown:
-        return "something that cannot be read"
-    return str(made.scene.at(cell) or "nothing")
+        if cell in output.unknown or str(output.scene.at(cell) or "") != thing:
+            return 0, f"at {cell} is {describe_cell(output, cell)}, not {thing}"
+    return 5, "as stated"

@@ -1,119 +1,152 @@
 """WEAVE's four questions, answered from pixels and the sidecar, in points out of ten.
 
-    key_point            share of key points that hold in the scene read from the picture
-    visual_consistency   share of cells that should not have changed, and the background, that did not
-    image_quality        10 for a picture as clean as a drawing, less by its distance from one and for cells that cannot
-    be read
+    key_point            the share of key points that hold in the scene read from the image
+    visual_consistency   the share of cells that should not have changed, and of the background, that did not
+    image_quality        10 for an image as clean as a drawing, less by its distance from one and for cells that cannot
+                         be read
     accuracy             10 exact, 5 partly right, 0 otherwise
 
-What is right is relative to the pictures that the question shows: a model that edits its own wrong picture rightly is
+Key points are relative to the images that the question shows: a model that edits its own wrong image rightly is
 right."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft_tabletop.exact.imug import describe_cell
+from msgspec import Struct
+
+from weft_tabletop.exact.cells import (
+    describe_cell,
+    describe_distance,
+    describe_losses,
+    describe_wrong_cell,
+    rate_quality,
+    wrong_cells,
+)
 from weft_tabletop.world.operations import Operation
 from weft_tabletop.world.scenes import CELLS, Scene, SceneReading, scene_from_text
 
+Reference = Mapping[str, Any]  # of a turn, from the sidecar
+KeyPoint = Mapping[str, Any]
+Score = tuple[float, str]  # points out of ten, and the reason
+Decision = tuple[bool, str]  # whether a key point holds, and the reason why not
 
-def score_image(
-    metric: str, turn: Mapping[str, Any], made: SceneReading, references: Sequence[SceneReading]
-) -> tuple[float, str]:
+
+class Change(Struct, frozen=True):
+    """What a request does to the image that it is about."""
+
+    base: Scene
+    expected: Scene
+
+
+def score_image(metric: str, reference: Reference, output: SceneReading, shown: Sequence[SceneReading]) -> Score:
+    """Score an image. `shown` are the reference images of the question, in the order of its key points."""
     if metric == "image_quality":
-        score = max(0, 10 - round(made.residual / 4) - len(made.unknown))
-        return score, f"distance from a clean drawing {made.residual:.1f}, {len(made.unknown)} cells cannot be read"
-    if turn["points"][0]["check"] == "done":
-        base = references[0].scene
-    else:
-        base = None
-    source = next((r.scene for r, p in zip(references, _shown(turn), strict=True) if p["check"] == "taken"), None)
-    if base is None:
-        due = None
-    else:
-        due = Operation(turn["kind"], turn["args"]).apply(base, source)
-    touched: set[str] = {*turn["cells"], *(base.changed_cells(due) if base and due else ())}
+        return rate_quality(output), f"{describe_distance(output)}, {len(output.unknown)} cells cannot be read"
+    change = _find_change(reference, shown)
+    touched: set[str] = set(reference["cells"])
+    if change is not None:
+        touched.update(change.base.changed_cells(change.expected))
     if metric == "visual_consistency":
-        return _consistency(made, base, due, touched | set(references[0].unknown if references else ()))
-    held = [_holds(point, made, base, due, touched) for point in turn["points"]]
-    failed = [why for ok, why in held if not ok]
-    return 10 * sum(ok for ok, _ in held) / len(held), "; ".join(failed) or "every key point holds"
+        if shown:
+            touched.update(shown[0].unknown)
+        return _score_consistency(output, change, touched)
+    decisions = [_decide(point, output, change, touched) for point in reference["points"]]
+    reasons = [reason for holds, reason in decisions if not holds]
+    share = sum(holds for holds, _ in decisions) / len(decisions)
+    return 10 * share, "; ".join(reasons) or "every key point holds"
 
 
-def _shown(turn: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The key points that show a picture, in order."""
-    return [point for point in turn["points"] if point["check"] != "fact"]
+def _find_change(reference: Reference, shown: Sequence[SceneReading]) -> Change | None:
+    """What the request does to the image that the question shows first; None if it draws from words alone."""
+    if reference["points"][0]["check"] != "done":
+        return None
+    source: Scene | None = None
+    points = [point for point in reference["points"] if point["check"] != "fact"]  # those that show an image
+    for reading, point in zip(shown, points, strict=True):
+        if point["check"] == "taken":
+            source = reading.scene
+    base = shown[0].scene
+    return Change(base, Operation(reference["kind"], reference["args"]).apply(base, source))
 
 
-def _holds(
-    point: Mapping[str, Any], made: SceneReading, base: Scene | None, due: Scene | None, touched: set[str]
-) -> tuple[bool, str]:
+def _decide(point: KeyPoint, output: SceneReading, change: Change | None, touched: set[str]) -> Decision:
     if point["check"] == "fact":
-        return _fact(point, made)
-    assert due is not None and base is not None
-    wrong = [cell for cell in sorted(touched) if cell in made.unknown or made.scene.at(cell) != due.at(cell)]
-    if due.background != base.background and made.scene.background != due.background:
-        return False, f"the background is {made.scene.background}, not {due.background}"
-    return (
-        not wrong,
-        f"at {wrong[0]} is {describe_cell(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else "",
-    )
-
-
-def _fact(point: Mapping[str, Any], made: SceneReading) -> tuple[bool, str]:
-    if "scene" in point:
-        due = scene_from_text(point["scene"])
-        wrong = due.changed_cells(made.scene) + list(made.unknown)
-        if due.background != made.scene.background:
-            return False, f"the background is {made.scene.background}, not {due.background}"
-        return (
-            not wrong,
-            f"at {wrong[0]} is {describe_cell(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else "",
-        )
-    if "background" in point:
-        return made.scene.background == point[
-            "background"
-        ], f"the background is {made.scene.background}, not {point['background']}"
-    for cell, thing in point["cells"].items():
-        if cell in made.unknown or str(made.scene.at(cell) or "") != (thing or ""):
-            return False, f"at {cell} is {describe_cell(made, cell)}, not {thing or 'nothing'}"
+        return _decide_fact(point, output)
+    assert change is not None
+    expected = change.expected
+    wrong = wrong_cells(output, expected, sorted(touched))
+    if expected.background != change.base.background and output.scene.background != expected.background:
+        return False, _describe_background(output, expected.background)
+    if wrong:
+        return False, describe_wrong_cell(output, expected, wrong[0])
     return True, ""
 
 
-def _consistency(made: SceneReading, base: Scene | None, due: Scene | None, touched: set[str]) -> tuple[float, str]:
-    if base is None or due is None:
+def _decide_fact(point: KeyPoint, output: SceneReading) -> Decision:
+    if "scene" in point:
+        return _decide_scene(scene_from_text(point["scene"]), output)
+    if "background" in point:
+        is_right = output.scene.background == point["background"]
+        return is_right, _describe_background(output, point["background"])
+    for cell, thing in point["cells"].items():
+        if cell in output.unknown or str(output.scene.at(cell) or "") != (thing or ""):
+            return False, f"at {cell} is {describe_cell(output, cell)}, not {thing or 'nothing'}"
+    return True, ""
+
+
+def _decide_scene(expected: Scene, output: SceneReading) -> Decision:
+    if expected.background != output.scene.background:
+        return False, _describe_background(output, expected.background)
+    wrong = [*expected.changed_cells(output.scene), *output.unknown]
+    if wrong:
+        return False, describe_wrong_cell(output, expected, wrong[0])
+    return True, ""
+
+
+def _describe_background(output: SceneReading, expected: str) -> str:
+    return f"the background is {output.scene.background}, not {expected}"
+
+
+def _score_consistency(output: SceneReading, change: Change | None, touched: set[str]) -> Score:
+    if change is None:
         return 10.0, "nothing had to stay the same"
-    stay = [cell for cell in CELLS if cell not in touched]
-    changed = [cell for cell in stay if cell in made.unknown or made.scene.at(cell) != base.at(cell)]
-    ground = due.background == base.background
-    kept = len(stay) - len(changed) + (ground and made.scene.background == base.background)
-    return 10 * kept / (
-        len(stay) + ground
-    ) if stay or ground else 10.0, f"changed without need: {', '.join(changed) or 'no cell'}"
+    base = change.base
+    stable = [cell for cell in CELLS if cell not in touched]
+    lost = wrong_cells(output, base, stable)
+    is_background_stable = change.expected.background == base.background
+    kept = len(stable) - len(lost)
+    if is_background_stable:
+        kept += output.scene.background == base.background
+    total = len(stable) + is_background_stable
+    if not total:
+        return 10.0, describe_losses(lost)
+    return 10 * kept / total, describe_losses(lost)
 
 
-def score_answer(said: str, due: str) -> tuple[float, str]:
-    """Exact, partly right (some of several items, or the verdict without its reason), or not."""
-    mine = _normal(said)
-    right = _normal(due)
-    if mine == right:
+def score_answer(answer: str, expected: str) -> Score:
+    """Score a text: exact, partly right (some of several items, or the verdict without its reason), or not."""
+    normal_answer = _normalise(answer)
+    normal_expected = _normalise(expected)
+    if normal_answer == normal_expected:
         return 10, "exact"
-    letters = re.fullmatch(r"[A-E]+", due.strip())
-    if letters:
-        if re.fullmatch(r"[A-E ,.]+", said.strip()):
-            chosen = set(re.sub(r"[^A-E]", "", said))
-        else:
-            chosen = set[str]()
-        if chosen & set(due) and not chosen - set(due):
-            return (5, "some of the letters")
-        return (0, f"{due} was due")
-    items = set(mine.split(", "))
-    wanted = set(right.split(", "))
-    if items & wanted:
-        return 5, f"partly: {due} was due"
-    return 0, f"{due} was due"
+    if re.fullmatch(r"[A-E]+", expected.strip()):
+        return _score_letters(answer, expected)
+    if set(normal_answer.split(", ")) & set(normal_expected.split(", ")):
+        return 5, f"partly right: expected {expected}"
+    return 0, f"expected {expected}"
 
 
-def _normal(text: str) -> str:
-    return re.sub(r"\b(a|an|the) ", "", re.sub(r"\s+", " ", text.lower())).strip(" .!")
+def _score_letters(answer: str, expected: str) -> Score:
+    """Half for some of several letters, if none is wrong. Letters in the middle of a sentence are no choice."""
+    letters: set[str] = set()
+    if re.fullmatch(r"[A-E ,.]+", answer.strip()):
+        letters = set(re.findall(r"[A-E]", answer))
+    if letters and letters <= set(expected):
+        return 5, "some of the letters"
+    return 0, f"expected {expected}"
+
+
+def _normalise(text: str) -> str:
+    words = re.sub(r"\s+", " ", text.lower())
+    return re.sub(r"\b(a|an|the) ", "", words).strip(" .!")

@@ -1,6 +1,10 @@
 """Tabletop dialogues written in a benchmark's official file format, with a sidecar (`tabletop.json`) that holds the
-symbolic truth for the exact judge. Same seed, same bytes. The dataset then goes through the same loader, histories,
-rubrics and tables as a real one."""
+references in symbols for the exact judge.
+
+    make("tabletop-weave", Path("tables"), samples=100, seed=0)
+
+The same seed gives the same bytes. The dataset then goes through the same loader, histories, rubrics and tables as a
+real one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +20,11 @@ from weft_tabletop.make.weaver import write_weaver
 
 
 def make(name: str, out: Path, *, samples: int, seed: int, side: int = 64) -> Path:
-    """Write a dataset; gives its folder. `side`: how large its pictures are; larger ones have a photograph's noise."""
+    """Write a dataset, and return its folder.
+
+    `side` is the side of its images in pixels; larger ones have a photograph's noise. Never writes into a folder that
+    is not empty. Raises UserError.
+    """
     check_side(side)
     if name not in WRITERS:
         raise UserError(f"there is no dataset {name!r} to make; there is {', '.join(WRITERS)}")

@@ -11,29 +11,31 @@ def build_sample(
     dialogue: TableDialogue,
     name: str,
     image_of: Callable[[Scene], Image],
-    points: Callable[[int], object] | None = None,
+    gold_of: Callable[[int], object] | None = None,
 ) -> Sample:
-    """The dialogue as a Sample. `points` gives the gold data of a turn by its number."""
+    """Build the dialogue as a Sample. `gold_of` gives the gold data of a turn by its number."""
     images = {number: image_of(scene) for number, scene in dialogue.scenes().items()}
     turns: list[Turn] = []
     for number, turn in enumerate(dialogue.turns):
-        gold = points(number) if points else None
+        gold = gold_of(number) if gold_of else None
         prompt = (Text(turn.text),)
         if turn.image_number is None:
             turns.append(Turn(number, prompt, "text", (Text(turn.answer),), gold=gold))
         else:
             reference = (images[turn.image_number],)
             turns.append(Turn(number, prompt, "image", reference, turn.image_number, gold=gold))
-    return Sample(name, tuple(turns), tuple(images[number] for number in sorted(images)), {"domain": dialogue.domain})
+    sorted_images = tuple(images[number] for number in sorted(images))
+    return Sample(name, tuple(turns), sorted_images, {"domain": dialogue.domain})
 
 
 def chat_messages(dialogue: TableDialogue, image_of: Callable[[Scene], Image]) -> tuple[Message, ...]:
     """The whole dialogue as IMUG-Bench shows it, with reference replies; images come with their turn, without
     numbers."""
-    scenes = dict(enumerate(dialogue.inputs, start=1))
+    inputs = dict(enumerate(dialogue.inputs, start=1))
     messages: list[Message] = []
     for turn in dialogue.turns:
-        messages.append(Message("user", (Text(turn.text), *(image_of(scenes[number]) for number in turn.input_images))))
+        images = [image_of(inputs[number]) for number in turn.input_images]
+        messages.append(Message("user", (Text(turn.text), *images)))
         reply = Text(turn.answer) if turn.scene is None else image_of(turn.scene)
         messages.append(Message("assistant", (reply,)))
     return tuple(messages)

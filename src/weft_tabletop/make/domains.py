@@ -1,4 +1,4 @@
-"""Which requests and questions make up a dialogue of each WEAVE domain on the tabletop."""
+"""Which requests and questions make up a dialogue of each WEAVE domain and of each IMUG-Bench task on the tabletop."""
 
 from collections.abc import Mapping
 
@@ -6,6 +6,8 @@ from msgspec import Struct
 
 
 class Mix(Struct, frozen=True):
+    """The kinds of requests and of questions to draw from, and how many images a dialogue starts with."""
+
     kinds: tuple[str, ...]
     questions: tuple[str, ...]
     inputs: int = 1
@@ -34,7 +36,7 @@ WEAVE: Mapping[str, Mix] = {
 }
 MEMORY = Mix(("remove", "add", "background", "recolour", "put back", "put back"), ("what",))
 
-_ANY = ("count", "what", "colour", "among", "where")
+_ANY_QUESTION = ("count", "what", "colour", "among", "where")
 IMUG: Mapping[tuple[str, str], Mix] = {
     ("Color_Reasoning", "subtractive_color_mixing"): Mix(("recolour", "add any", "swap"), ("hue", "colour", "among")),
     ("Botany", "natural_growth"): Mix(("one more", "add any", "add"), ("among", "where", "count")),
@@ -51,8 +53,8 @@ IMUG: Mapping[tuple[str, str], Mix] = {
     ("Mechanisms", "gear_meshing"): Mix(("rotate", "mirror", "swap"), ("what", "place")),
     ("Weather", "cloud_dynamics"): Mix(("drift", "background", "add any"), ("hue", "place", "count")),
     ("Paper_Crafting", "origami_sequential_logic"): Mix(("rotate", "copy", "mirror"), ("what", "among"), inputs=2),
-    ("Object_Inference", "daily_essentials"): Mix(("draw any", "draw", "add"), _ANY, inputs=0),
+    ("Object_Inference", "daily_essentials"): Mix(("draw any", "draw", "add"), _ANY_QUESTION, inputs=0),
     ("Cooking", "cooking_workflow"): Mix(("steps", "one less", "one more"), ("count", "among")),
-    ("Counterintuitive_Reasoning", "object_attribute_mismatch"): Mix(("replace", "add", "recolour"), _ANY),
+    ("Counterintuitive_Reasoning", "object_attribute_mismatch"): Mix(("replace", "add", "recolour"), _ANY_QUESTION),
     ("Everyday_Tasks", "battery_installation"): Mix(("remove", "restore", "add any"), ("what", "place", "hue")),
 }

@@ -1,4 +1,4 @@
-"""Evaluation points of a tabletop picture in words, and what each means for the judge that reads pixels
+"""Evaluation points of a tabletop image in words, and what each means for the judge that reads pixels
 (`weft_tabletop.exact.imug`)."""
 
 import random
@@ -6,53 +6,61 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft_tabletop.make.dialogues import TableTurn
-from weft_tabletop.world.language import describe_scene, phrase_request, plural, with_article
+from weft_tabletop.world.language import describe_scene, phrase_request
+from weft_tabletop.world.wordings import pluralise, with_article
 
 Check = Mapping[str, Any]
 Point = tuple[str, Check]
 
+# The choice in an open request is the model's: these arguments are not in its words.
+CHOSEN_ARGS = {"add any": ("cell", "thing"), "draw any": ("things",)}
+KEPT: Point = ("Everything else is as it was.", {"check": "kept"})
+CLEAN: Point = ("Every object on the table is sharp and easy to tell.", {"check": "clean"})
+
 
 def write_points(turn: TableTurn, rng: random.Random) -> tuple[list[str], list[Check]]:
-    """The points of a request in words, and what each means."""
-    clean: Point = ("Every object on the table is sharp and easy to tell.", {"check": "clean"})
-    points: list[Point]
-    a = turn.args
+    """Return the points of a request in words, and what each means."""
     if turn.kind == "add any":
-        thing = with_article(a["shape"])
-        points = [
-            (f"There is {thing} in a cell that was empty before.", {"check": "new"}),
-            (_KEPT, {"check": "kept"}),
-            clean,
-        ]
+        points = _addition_points(turn.args)
     elif turn.kind == "draw any":
-        number = a["number"]
-        shapes = plural(a["shape"])
-        points = [
-            (f"The background is {a['background']}.", {"check": "fact", "background": a["background"]}),
-            (f"There are exactly {number} {shapes} and nothing else.", {"check": "only"}),
-            clean,
-        ]
+        points = _open_drawing_points(turn.args)
     elif turn.kind == "draw" and turn.scene is not None:
-        points = [
-            (f"The background is {a['background']}.", {"check": "fact", "background": a["background"]}),
-            (f"The picture shows {describe_scene(turn.scene)}.", {"check": "fact", "scene": str(turn.scene)}),
-            clean,
-        ]
+        scene_point = (f"The picture shows {describe_scene(turn.scene)}.", {"check": "fact", "scene": str(turn.scene)})
+        points = [_background_point(turn.args), scene_point, CLEAN]
     else:
-        words = "What the other picture gives is in its place."
-        if turn.kind not in ("copy", "restore"):
-            words = f"This is done: {phrase_request(turn.kind, a, {'image': 'the table'}, rng)}"
-        points = [(words, {"check": "done"}), (_KEPT, {"check": "kept"}), clean]
-        if turn.kind in ("add", "replace"):
-            said = f"At {a['cell']} there is {with_article(a['thing'])}."
-            points.insert(1, (said, {"check": "fact", "cells": {a["cell"]: a["thing"]}}))
+        points = _edit_points(turn, rng)
     return [words for words, _ in points], [check for _, check in points]
 
 
-_KEPT = "Everything else is as it was."
+def _addition_points(args: Mapping[str, str]) -> list[Point]:
+    words = f"There is {with_article(args['shape'])} in a cell that was empty before."
+    return [(words, {"check": "new"}), KEPT, CLEAN]
+
+
+def _open_drawing_points(args: Mapping[str, str]) -> list[Point]:
+    words = f"There are exactly {args['number']} {pluralise(args['shape'])} and nothing else."
+    return [_background_point(args), (words, {"check": "only"}), CLEAN]
+
+
+def _background_point(args: Mapping[str, str]) -> Point:
+    background = args["background"]
+    return f"The background is {background}.", {"check": "fact", "background": background}
+
+
+def _edit_points(turn: TableTurn, rng: random.Random) -> list[Point]:
+    if turn.kind in ("copy", "restore"):
+        words = "What the other picture gives is in its place."
+    else:
+        words = f"This is done: {phrase_request(turn.kind, turn.args, {'image': 'the table'}, rng)}"
+    points: list[Point] = [(words, {"check": "done"})]
+    if turn.kind in ("add", "replace"):
+        cell = turn.args["cell"]
+        thing = turn.args["thing"]
+        points.append((f"At {cell} there is {with_article(thing)}.", {"check": "fact", "cells": {cell: thing}}))
+    return [*points, KEPT, CLEAN]
 
 
 def visible_args(turn: TableTurn) -> dict[str, str]:
-    """The arguments that the request's words tell; the choice in an open one is the model's."""
-    hidden = {"add any": ("cell", "thing"), "draw any": ("things",)}.get(turn.kind, ())
+    """The arguments that the request's words state."""
+    hidden = CHOSEN_ARGS.get(turn.kind, ())
     return {name: value for name, value in turn.args.items() if name not in hidden}

@@ -1,24 +1,27 @@
-"""WeaverBench on the tabletop: tables that are built thing by thing, tables that drift picture by picture, single
-pictures, and questions, in WeaverBench's format with the sidecar. Every picture and every sentence that is due follows
-from the prompt, and is the reference."""
+"""WeaverBench on the tabletop: tables that are built object by object, tables that drift image by image, single images,
+and questions, in WeaverBench's format with the sidecar.
+
+Every image and every sentence that is expected follows from the prompt, and is the reference."""
 
 import itertools
-import json
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weft.store.images import encode_png
-from weft_tabletop.make.dialogues import DialogueMaker, start_scene
-from weft_tabletop.make.requests import MAKERS
+from weft_tabletop.make.dialogues import DialogueMaker
+from weft_tabletop.make.files import write_lines, write_named_image
+from weft_tabletop.make.questions import MAKERS
 from weft_tabletop.make.sidecar import write_sidecar
+from weft_tabletop.make.start_scenes import start_scene
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import QUESTIONS, WORDINGS, TableRequest, wording
-from weft_tabletop.world.operations import Operation, frames
-from weft_tabletop.world.scenes import Scene, draw
+from weft_tabletop.world.language import TableRequest, fill_wording
+from weft_tabletop.world.operations import Operation, build_frames
+from weft_tabletop.world.scenes import Scene
+from weft_tabletop.world.wordings import QUESTIONS, WORDINGS
 
-# what is asked, in which of its wordings (the first of `build` says `exactly`), and where a prompt of that kind belongs
-KINDS = (
+# What is asked, in which of its wordings (the first of `build` says `exactly`), and the category of such prompts.
+PROMPTS = (
     ("build", 0, "Education Tutorial"),
     ("film", 0, "Document Guides"),
     ("build", 1, "Daily Life"),
@@ -26,79 +29,82 @@ KINDS = (
     ("draw", 0, "Art Creation"),
     ("question", 0, "Encyclopedic Knowledge"),
 )
-ASKED = ("count", "what", "colour")
+FREE = ("build", 1)  # does not say exactly how many images it wants
+QUESTION_KINDS = ("count", "what", "colour")
 
 
 def write_weaver(out: Path, samples: int, seed: int) -> None:
+    """Write so many prompts, of all kinds in turn, their images and the sidecar."""
     (out / "images").mkdir(parents=True, exist_ok=True)
-    truth: dict[str, Any] = {}
-    lines = [_prompt(out, number, seed, truth) for number in range(samples)]
-    (out / "weaverbench.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    write_sidecar(out, truth)
+    references: dict[str, Any] = {}
+    records = [_write_prompt(out, number, seed, references) for number in range(samples)]
+    write_lines(out / "weaverbench.jsonl", records)
+    write_sidecar(out, references)
 
 
-def _prompt(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[str, Any]:
-    what, which, category = KINDS[number % len(KINDS)]
-    name = f"{what}-{number // len(KINDS) + 1:03}" + (
-        "-free" if (what, which) == ("build", 1) else "-told" if which else ""
-    )
+def _write_prompt(out: Path, number: int, seed: int, references: dict[str, Any]) -> dict[str, Any]:
+    """Write the images of a prompt; add its reference, and return its record."""
+    form, variant, category = PROMPTS[number % len(PROMPTS)]
+    name = f"{form}-{number // len(PROMPTS) + 1:03}{_suffix(form, variant)}"
     rng = random.Random(f"weaver {seed} {name}")
-    if what == "question":
-        kind = rng.choice(ASKED)
-    else:
-        kind = what
-    args, base = _made(kind, rng)
-    text = wording(WORDINGS[kind][which], args, {"image": "the table"})
-    asked: list[dict[str, str]] = [{"text": text}]
+    kind = rng.choice(QUESTION_KINDS) if form == "question" else form
+    args, base = _choose_content(kind, rng)
+    prompt: list[dict[str, str]] = [{"text": fill_wording(WORDINGS[kind][variant], args, {"image": "the table"})}]
     if base is not None:
-        asked.append({"image": _picture(out, f"{name}-i-0", base)})
-    due = steps(kind, args, base)
+        prompt.append({"image": write_named_image(out, f"{name}-i-0", base)})
+    steps = expected_steps(kind, args, base)
     output: list[dict[str, str]] = []
-    for at, (words, scene) in enumerate(due):
-        output += [*([{"text": words}] if words else []), {"image": _picture(out, f"{name}-o-{at}", scene)}]
+    for index, (text, scene) in enumerate(steps):
+        if text:
+            output.append({"text": text})
+        output.append({"image": write_named_image(out, f"{name}-o-{index}", scene)})
+    reference: dict[str, Any] = {"kind": kind, "args": args}
     if kind in QUESTIONS:
         answer = answers.answer(TableRequest(kind, args, {}), {"image": base or Scene("white")})
-    else:
-        answer = ""
-    truth[name] = {"turns": [{"kind": kind, "args": args, **({"answer": answer} if answer else {})}]}
-    if (what, which) == ("build", 1):
-        required = None
-    else:
-        required = len(due)
+        reference["answer"] = answer
+        output = [{"text": answer}]
+    references[name] = {"turns": [reference]}
     return {
         "id": name,
         "category": category,
-        "input": asked,
-        "required_images": required,
+        "input": prompt,
+        "required_images": None if (form, variant) == FREE else len(steps),
         "length": "short",
-        "output": output or [{"text": answer}],
+        "output": output,
     }
 
 
-def _made(kind: str, rng: random.Random) -> tuple[dict[str, str], Scene | None]:
-    """Arguments, and the table that they are about, if any. A film shows something move in each of its pictures."""
+def _suffix(form: str, variant: int) -> str:
+    if (form, variant) == FREE:
+        return "-free"
+    if variant:
+        return "-told"
+    return ""
+
+
+def _choose_content(kind: str, rng: random.Random) -> tuple[dict[str, str], Scene | None]:
+    """Choose arguments, and the table that they are about, if any. In a film every image differs from the one
+    before."""
     while True:
-        if kind in ("build", "draw"):
-            base = None
-        else:
+        base: Scene | None = None
+        if kind not in ("build", "draw"):
             base = start_scene([kind], rng)
-        made = MAKERS[kind](DialogueMaker("", [base] if base else [], rng), 1 if base else 0)
-        if made is None:
+        maker = DialogueMaker("", [base] if base else [], rng)
+        content = MAKERS[kind](maker, 1 if base else 0)
+        if content is None:
             continue
-        scenes = [base, *(scene for _, scene in steps(kind, made[0], base))]
-        if kind != "film" or all(a != b for a, b in itertools.pairwise(scenes)):
-            return made[0], base
+        args, _ = content
+        if kind == "film":
+            scenes = [base, *(scene for _, scene in expected_steps(kind, args, base))]
+            if any(before == after for before, after in itertools.pairwise(scenes)):
+                continue
+        return args, base
 
 
-def steps(kind: str, args: dict[str, str], base: Scene | None) -> list[tuple[str, Scene]]:
-    """What is due: what each step says, and what it shows."""
+def expected_steps(kind: str, args: Mapping[str, str], base: Scene | None) -> list[tuple[str, Scene]]:
+    """The expected output: the text and the scene of each step. A question has none."""
     if kind in QUESTIONS:
         return []
     if kind == "draw":
         return [("", Operation(kind, args).apply(Scene("white")))]
-    return frames(kind, args, base)
-
-
-def _picture(out: Path, name: str, scene: Scene) -> str:
-    (out / "images" / f"{name}.png").write_bytes(encode_png(draw(scene)))
-    return f"images/{name}.png"
+    return build_frames(kind, args, base)

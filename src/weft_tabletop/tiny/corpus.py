@@ -1,11 +1,11 @@
 """What the tiny model is trained on: dialogues over the whole grammar, each seen in one of the histories that weft
 gives models.
 
-`documents` is endless and seeded. A document is tokens, where each picture is `PLACES` blanks, a mask of what is to be
-learnt, and the scenes of its pictures. `single` leaves out every document with more than one turn."""
+`generate_documents` is endless and seeded. A document is tokens, where each image is `PLACES` blanks, a mask of the
+tokens that are learnt, and the scenes of its images."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,34 +14,27 @@ from weft.benchmarks.weave import history
 from weft.benchmarks.weave.protocol import WeaveOptions
 from weft.types import Image, Message, Part, Sample, Text
 from weft_tabletop.make.as_messages import build_sample, chat_messages, reference_replies
-from weft_tabletop.make.dialogues import DialogueMaker, TableDialogue, TableTurn, make_dialogue, start_scene
+from weft_tabletop.make.dialogues import DialogueMaker, TableDialogue, TableTurn, make_dialogue
 from weft_tabletop.make.domains import IMUG, MEMORY, WEAVE, Mix
 from weft_tabletop.make.imug_dialogues import make_chat
-from weft_tabletop.make.requests import EVENTS, MAKERS, PLANNED, any_route
+from weft_tabletop.make.questions import MAKERS, PLANNED
+from weft_tabletop.make.requests import EVENTS, choose_route
+from weft_tabletop.make.start_scenes import start_scene
 from weft_tabletop.tiny import prompt, vocab
 from weft_tabletop.world import answers
-from weft_tabletop.world.language import (
-    CHOICES,
-    DOCUMENTS,
-    HELPED,
-    OPEN,
-    QUESTIONS,
-    SHOW,
-    THINK,
-    TableRequest,
-    describe_scene,
-    phrase_request,
-)
-from weft_tabletop.world.operations import Operation, frames
+from weft_tabletop.world.language import TableRequest, describe_scene, phrase_request
+from weft_tabletop.world.operations import Operation, build_frames
 from weft_tabletop.world.scenes import CELLS, OBJECTS, Scene
+from weft_tabletop.world.wordings import CHOICES, DOCUMENTS, HELPED, OPEN, QUESTIONS, SHOW, THINK
 
 BLANK = -1
 FROM_NOTHING = ("draw route", "draw steps", "panel", "build")
-TASKS = (
+TASKS = (  # a kind that is hard comes more often
     *(*EVENTS, "double", "sum", "trait", "hours", "pattern", "gravity", "drift", "mirror", "rotate"),
     *("then", "then", "then", "way", "way", "hidden", "hidden"),
     *("route", "route", "steps", "switch", "switch", "draw route", "draw route", "draw steps", "panel"),
 )
+TASKS_AND_DOCUMENTS = (*TASKS, *TASKS, *DOCUMENTS)
 EVERYTHING = Mix(tuple(kind for kind in MAKERS if kind not in (*QUESTIONS, *OPEN, *DOCUMENTS)), QUESTIONS)
 HARD = (
     "hours",
@@ -62,190 +55,223 @@ HARD = (
     "one more",
     "one less",
 )
+STYLE_RATE = 0.6  # how often a request wants thinking first, or an image before the answer
 
 
 class Document(Struct, frozen=True):
     tokens: list[int]
-    learn: list[bool]
+    loss_mask: list[bool]
     scenes: list[Scene]
     turns: int
 
 
-def documents(seed: int, *, single: bool = False) -> Iterator[Document]:
-    rng = random.Random(seed)
-    while True:
-        dice = rng.random()
-        if dice < 0.2 and not single:
-            yield from _of_chat(rng)
-        elif dice < 0.45:
-            yield _of_task(rng, single)
-        elif dice < 0.55:
-            yield from _of_dialogue(_review(rng), rng, True)
-        else:
-            yield from _of_dialogue(_sample(rng), rng, single)
-
-
-class _Pictures(dict[str, Scene]):
-    """Pictures that stand for scenes, by digest."""
+class SceneImages(dict[str, Scene]):
+    """Images that stand for scenes; the scenes by the images' digests."""
 
     def __call__(self, scene: Scene) -> Image:
-        name = str(scene)
-        self[name] = scene
-        return Image(name, "image/png", 64, 64, 1)
+        digest = str(scene)
+        self[digest] = scene
+        return Image(digest, "image/png", vocab.SIDE, vocab.SIDE, 1)
 
 
-def _of_chat(rng: random.Random) -> Iterator[Document]:
+def generate_documents(seed: int, *, single: bool = False) -> Iterator[Document]:
+    """Yield documents without end. `single` leaves out every document of more than one turn."""
+    rng = random.Random(seed)
+    while True:
+        form = rng.random()
+        if form < 0.2 and not single:
+            yield from _chat_documents(rng)
+        elif form < 0.45:
+            yield _task_document(rng, single)
+        elif form < 0.55:
+            sample, scenes = _make_review(rng)
+            yield from _dialogue_documents(sample, scenes, rng, True)
+        else:
+            sample, scenes = _make_sample(rng)
+            yield from _dialogue_documents(sample, scenes, rng, single)
+
+
+def _chat_documents(rng: random.Random) -> Iterator[Document]:
     """A dialogue as IMUG-Bench has them, over the whole grammar or one of its domains."""
     (domain, task), mix = rng.choice(list(IMUG.items()))
     if rng.random() < 0.5:
-        kinds = tuple(rng.sample((*EVERYTHING.kinds, *OPEN), 4))
-        mix = Mix(
-            tuple(kind for kind in kinds if kind not in ("put back", "correct")) or ("add",),
-            tuple(CHOICES),
-            rng.choice((1, 1, 2)),
-        )
+        sampled = rng.sample((*EVERYTHING.kinds, *OPEN), 4)
+        kinds = tuple(kind for kind in sampled if kind not in ("put back", "correct"))
+        mix = Mix(kinds or ("add",), tuple(CHOICES), rng.choice((1, 1, 2)))
     chat = make_chat(domain, task, mix, rng.randint(1, 6), rng)
     if chat is not None:
-        pictures = _Pictures()
-        messages = chat_messages(chat.dialogue, pictures)
-        yield _tokens(messages, pictures, len(chat.dialogue.turns))
+        images = SceneImages()
+        messages = chat_messages(chat.dialogue, images)
+        yield _tokenise(messages, images, len(chat.dialogue.turns))
 
 
-def _of_task(rng: random.Random, single: bool) -> Document:
-    """One request about one table, or none: with thinking before the picture, a picture before the answer, or several
-    pictures."""
-    kind = rng.choice(TASKS if single else (*TASKS, *TASKS, *DOCUMENTS))
-    maker = DialogueMaker("", [] if kind in FROM_NOTHING else [start_scene([kind], rng)], rng)
-    while not (_drawn(maker, kind) if kind in (*FROM_NOTHING, "route") else maker.try_turn(kind, 1)):
-        maker = DialogueMaker("", maker.inputs and [start_scene([kind], rng)], rng)
-    turn = maker.turns[-1]
-    if maker.inputs:
-        base = maker.inputs[0]
-    else:
-        base = None
-    pictures = _Pictures()
-    text = phrase_request(kind, turn.args, dict.fromkeys(turn.images, "the table"), rng)
-    said: list[Part]
-    if kind in DOCUMENTS:
-        said = [part for words, scene in frames(kind, turn.args, base) for part in (Text(words), pictures(scene))]
-    elif kind in HELPED:
-        said = [Text(turn.answer)]
-        if rng.random() < 0.6:
+def _task_document(rng: random.Random, single: bool) -> Document:
+    """One request, about one table or none: some with thinking before the image, with an image before the answer, or
+    with several images."""
+    turn, base = _make_task(rng.choice(TASKS if single else TASKS_AND_DOCUMENTS), rng)
+    images = SceneImages()
+    text = phrase_request(turn.kind, turn.args, dict.fromkeys(turn.images, "the table"), rng)
+    parts: list[Part]
+    if turn.kind in DOCUMENTS:
+        parts = []
+        for caption, scene in build_frames(turn.kind, turn.args, base):
+            parts += [Text(caption), images(scene)]
+    elif turn.kind in HELPED:
+        parts = [Text(turn.answer)]
+        if rng.random() < STYLE_RATE:
             text = f"{SHOW} {text}"
-            helper = answers.helper_scene(TableRequest(kind, turn.args, {}), {"image": base or Scene("white")})
-            said = [pictures(helper), Text(f"Final Answer: {turn.answer}")]
+            question = TableRequest(turn.kind, turn.args, {})
+            helper = answers.helper_scene(question, {"image": base or Scene("white")})
+            parts = [images(helper), Text(f"Final Answer: {turn.answer}")]
     else:
         assert turn.scene is not None
-        said = [pictures(turn.scene)]
-        if rng.random() < 0.6:
+        parts = [images(turn.scene)]
+        if rng.random() < STYLE_RATE:
             text = f"{THINK} {text}"
-            said.insert(0, Text(f"<think> {describe_scene(turn.scene)} </think>"))
-    if base:
-        shown = (pictures(base),)
-    else:
-        shown = ()
-    messages = (Message("user", (Text(text), *shown)), Message("assistant", tuple(said)))
-    return _tokens(messages, pictures, len(said) if kind in DOCUMENTS else 1)
+            parts.insert(0, Text(f"<think> {describe_scene(turn.scene)} </think>"))
+    inputs = [images(base)] if base else []
+    messages = (Message("user", (Text(text), *inputs)), Message("assistant", tuple(parts)))
+    return _tokenise(messages, images, len(parts) if turn.kind in DOCUMENTS else 1)
 
 
-def _drawn(maker: DialogueMaker, kind: str) -> bool:
-    """A turn that needs no table; or a route, though there be others as short: the first counts."""
-    if kind == "route":
-        made = any_route(maker, 1)
-    else:
-        made = MAKERS[kind](maker, 0)
-    if made is None:
+def _make_task(kind: str, rng: random.Random) -> tuple[TableTurn, Scene | None]:
+    """A turn of this kind, and the table that it is about, if any."""
+    while True:
+        inputs = [] if kind in FROM_NOTHING else [start_scene([kind], rng)]
+        maker = DialogueMaker("", inputs, rng)
+        if kind in FROM_NOTHING:
+            is_made = _add_turn(maker, kind)
+        elif kind == "route":
+            is_made = _add_route(maker)
+        else:
+            is_made = maker.try_turn(kind, 1)
+        if is_made:
+            return maker.turns[-1], inputs[0] if inputs else None
+
+
+def _add_turn(maker: DialogueMaker, kind: str) -> bool:
+    """Add a turn that needs no table."""
+    content = MAKERS[kind](maker, 0)
+    if content is None:
         return False
-    after = Operation(kind, made[0]).apply(maker.scenes.get(1, Scene("white")))
-    maker.turns.append(TableTurn(kind, made[0], made[1], "", 2, after))
+    args, images = content
+    after = Operation(kind, args).apply(Scene("white"))
+    maker.turns.append(TableTurn(kind, args, images, "", 2, after))
     return True
 
 
-def _review(rng: random.Random) -> tuple[Sample, dict[str, Scene]]:
-    """Was it done, which did it: pictures that are right, or wrong in one cell, as a model's own mistakes are."""
+def _add_route(maker: DialogueMaker) -> bool:
+    """Add a route even if others are as short: the first counts."""
+    content = choose_route(maker, 1)
+    if content is None:
+        return False
+    args, images = content
+    after = Operation("route", args).apply(maker.scenes[1])
+    maker.turns.append(TableTurn("route", args, images, "", 2, after))
+    return True
+
+
+def _make_review(rng: random.Random) -> tuple[Sample, dict[str, Scene]]:
+    """A question whether a request was done, or which image did it. The images are right, or wrong in one cell, as a
+    model's own mistakes are."""
     maker = DialogueMaker("", [start_scene(PLANNED, rng)], rng)
     while not maker.try_turn(rng.choice(PLANNED), 1):
         pass
-    done = maker.turns[0]
-    assert done.scene is not None
-    cell = rng.choice(
-        CELLS if rng.random() < 0.5 else [*done.scene.changed_cells(maker.inputs[0]), *done.scene.things()] or CELLS
-    )
-    near = done.scene.put({cell: rng.choice([one for one in (None, *OBJECTS) if one != done.scene.at(cell)])})
+    request = maker.turns[0]
+    base = maker.inputs[0]
+    assert request.scene is not None
+    wrong = _change_one_cell(request.scene, base, rng)
     if rng.random() < 0.2:
-        near = maker.inputs[0]
+        wrong = base
     kind = rng.choice(("fulfils", "chosen", "plan"))
-    text = phrase_request(done.kind, done.args, {"image": "the table"}, rng)
-    pair = [done.scene, near]
+    text = phrase_request(request.kind, request.args, {"image": "the table"}, rng)
+    pair = [request.scene, wrong]
     rng.shuffle(pair)
-    shown = {"fulfils": pair[:1], "chosen": pair, "plan": []}[kind]
-    numbers = {"image": 1, **dict(zip(("source", "other"), (2, 3), strict=False))}
-    images = {slot: number for slot, number in numbers.items() if number <= 1 + len(shown)}
-    scenes = {slot: (maker.inputs[0], *shown)[number - 1] for slot, number in images.items()}
+    if kind == "plan":
+        pair = []
+    elif kind == "fulfils":
+        pair = pair[:1]
+    shown = (base, *pair)
+    images = {slot: number for number, slot in enumerate(("image", "source", "other")[: len(shown)], start=1)}
+    scenes = {slot: shown[number - 1] for slot, number in images.items()}
+    names = {slot: f"Image #{number}" for slot, number in images.items()}
     args = {"done": text}
-    asked = phrase_request(kind, args, {slot: f"Image #{number}" for slot, number in images.items()}, rng)
-    turn = TableTurn(kind, args, images, asked, answer=answers.answer(TableRequest(kind, args, {}), scenes))
-    pictures = _Pictures()
-    return build_sample(TableDialogue("", (maker.inputs[0], *shown), (turn,)), "s", pictures), pictures
+    question = phrase_request(kind, args, names, rng)
+    answer = answers.answer(TableRequest(kind, args, {}), scenes)
+    turn = TableTurn(kind, args, images, question, answer=answer)
+    scene_images = SceneImages()
+    return build_sample(TableDialogue("", shown, (turn,)), "s", scene_images), scene_images
 
 
-def _sample(rng: random.Random) -> tuple[Sample, dict[str, Scene]]:
-    dice = rng.random()
-    if dice < 0.45:
-        mix = EVERYTHING
-    elif dice < 0.60:
-        mix = MEMORY
-    elif dice < 0.75:
-        mix = Mix(tuple(rng.sample(HARD, 4)), QUESTIONS, rng.choice((1, 1, 2)))
+def _change_one_cell(scene: Scene, base: Scene, rng: random.Random) -> Scene:
+    """Half of the time any cell; else one that the request changed, or that holds an object."""
+    if rng.random() < 0.5:
+        cell = rng.choice(CELLS)
     else:
-        mix = WEAVE[rng.choice(tuple(WEAVE))]
-    if rng.random() < 0.6:
-        questions = QUESTIONS
-    else:
-        questions = mix.questions
+        cell = rng.choice([*scene.changed_cells(base), *scene.things()] or CELLS)
+    return scene.put({cell: rng.choice([thing for thing in (None, *OBJECTS) if thing != scene.at(cell)])})
+
+
+def _make_sample(rng: random.Random) -> tuple[Sample, dict[str, Scene]]:
+    """A dialogue of one to six turns, and the scenes of its images."""
+    mix = _choose_mix(rng)
+    questions = QUESTIONS if rng.random() < 0.6 else mix.questions
     dialogue = make_dialogue("", mix.kinds, questions, rng.randint(1, 6), rng, inputs=mix.inputs)
-    pictures = _Pictures()
-    return build_sample(dialogue, "s", pictures), pictures
+    images = SceneImages()
+    return build_sample(dialogue, "s", images), images
 
 
-def _of_dialogue(made: tuple[Sample, dict[str, Scene]], rng: random.Random, single: bool) -> Iterator[Document]:
-    sample, scenes = made
+def _choose_mix(rng: random.Random) -> Mix:
+    share = rng.random()
+    if share < 0.45:
+        return EVERYTHING
+    if share < 0.60:
+        return MEMORY
+    if share < 0.75:
+        return Mix(tuple(rng.sample(HARD, 4)), QUESTIONS, rng.choice((1, 1, 2)))
+    return WEAVE[rng.choice(tuple(WEAVE))]
+
+
+def _dialogue_documents(
+    sample: Sample, scenes: Mapping[str, Scene], rng: random.Random, single: bool
+) -> Iterator[Document]:
+    """The whole dialogue, unless `single`, and up to two of its turns in other histories."""
     if not sample.turns:
         return
     if not single:
         last = sample.turns[-1]
         options = WeaveOptions("dialogue", rng.choice(("inline", "all-first")))
-        yield _document(sample, scenes, last.number, options)
+        yield _turn_document(sample, scenes, last.number, options)
     for turn in rng.sample(sample.turns, min(2, len(sample.turns))):
         if single or rng.random() < 0.7:
             options = WeaveOptions("partial")
         else:
             options = WeaveOptions("full", rng.choice(("inline", "all-first")))
-        yield _document(sample, scenes, turn.number, options)
+        yield _turn_document(sample, scenes, turn.number, options)
 
 
-def _document(sample: Sample, scenes: dict[str, Scene], number: int, options: WeaveOptions) -> Document:
+def _turn_document(sample: Sample, scenes: Mapping[str, Scene], number: int, options: WeaveOptions) -> Document:
+    """What the model is shown at a turn, and the reference reply."""
     turn = sample.turns[number]
-    seen = history.build_messages(sample, turn, reference_replies(sample, number), options)
-    made = _tokens(
-        (*seen, Message("assistant", turn.reference)), scenes, number + 1 if options.history == "dialogue" else 1
-    )
-    if options.history == "full":  # only its last reply is in the form that a reply has
-        start = len(made.tokens) - 1 - made.tokens[::-1].index(vocab.ASSISTANT)
-        return replace(made, learn=[own and at > start for at, own in enumerate(made.learn)])
-    return made
+    messages = history.build_messages(sample, turn, reference_replies(sample, number), options)
+    turns = number + 1 if options.history == "dialogue" else 1
+    document = _tokenise((*messages, Message("assistant", turn.reference)), scenes, turns)
+    if options.history != "full":
+        return document
+    # In this history only the last reply has the form that a reply has.
+    start = len(document.tokens) - 1 - document.tokens[::-1].index(vocab.ASSISTANT)
+    loss_mask = [is_learnt and index > start for index, is_learnt in enumerate(document.loss_mask)]
+    return replace(document, loss_mask=loss_mask)
 
 
-def _tokens(messages: tuple[Message, ...], scenes: dict[str, Scene], turns: int) -> Document:
-    tokens: list[int] = []
-    learn: list[bool] = []
-    shown: list[Scene] = []
-    for item, own in prompt.sequence(messages):
+def _tokenise(messages: tuple[Message, ...], scenes: Mapping[str, Scene], turns: int) -> Document:
+    document = Document([], [], [], turns)
+    for item, is_learnt in prompt.build_sequence(messages):
         if isinstance(item, Image):
-            tokens += [vocab.IMAGE, *[BLANK] * vocab.PLACES, vocab.IMAGE_END]
-            learn += [own] * (vocab.PLACES + 2)
-            shown.append(scenes[item.digest])
+            tokens = [vocab.IMAGE, *[BLANK] * vocab.PLACES, vocab.IMAGE_END]
+            document.scenes.append(scenes[item.digest])
         else:
-            tokens.append(item)
-            learn.append(own)
-    return Document(tokens, learn, shown, turns)
+            tokens = [item]
+        document.tokens.extend(tokens)
+        document.loss_mask.extend([is_learnt] * len(tokens))
+    return document

@@ -1,5 +1,5 @@
-"""The tiny model as weft calls it: messages in, words or a picture out. It takes 64 x 64 pictures and a closed
-vocabulary; a request with other words is answered as well as it can be, with a note on the reply that says which."""
+"""The tiny model as weft calls it: messages in, words or an image out. It takes images of 64 x 64 pixels and a closed
+vocabulary. A request with other words is answered as well as it can be, with a note on the reply that says which."""
 
 import functools
 import hashlib
@@ -13,17 +13,19 @@ from weft.models.function import run_in_thread
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Request, Text, outcome_of
 from weft_tabletop.strategy_words import TablePhrasing
-from weft_tabletop.tiny import prompt
+from weft_tabletop.tiny import prompt, vocab
+from weft_tabletop.tiny.weights import IMAGE_NETWORK_FILE
 
 if TYPE_CHECKING:
     from weft_tabletop.tiny.infer import Tiny
 
 SHIPPED = Path(__file__).parent / "data"
-SIDE = 64
+MAX_LISTED_WORDS = 8
 
 
 class TinyEndpoint(Endpoint):
-    """`temperature` is that of its pictures; what it says is always what it holds most likely."""
+    """`temperature` is that of its images; its words are always the most likely ones. `single` is the model that was
+    trained on single turns alone."""
 
     concurrency = 2
     phrasing = TablePhrasing()
@@ -31,69 +33,67 @@ class TinyEndpoint(Endpoint):
     def __init__(
         self, blobs: Blobs, *, single: bool = False, temperature: float = 0.0, seed: int = 0, weights: Path = SHIPPED
     ) -> None:
+        talker = "single" if single else "talker"
+        name = "tabletop/tiny-single" if single else "tabletop/tiny"
+        sampling: dict[str, Any] = {"temperature": temperature, "seed": seed} if temperature else {}
+        self._tiny = load(weights, talker)
+        digest = _digest_files([weights / IMAGE_NETWORK_FILE, weights / f"{talker}.safetensors"])
+        super().__init__(name, weights=digest, template=prompt.TEMPLATE, **sampling)
         self._blobs = blobs
         self._temperature = temperature
         self._seed = seed
-        self._tiny = load(weights, "single" if single else "talker")
-        if single:
-            name = "tabletop/tiny-single"
-        else:
-            name = "tabletop/tiny"
-        files = [weights / "pictures.safetensors", weights / f"{'single' if single else 'talker'}.safetensors"]
-        digest = hashlib.sha256(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)).hexdigest()[:16]
-        if temperature:
-            sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
-        else:
-            sampling = {}
-        super().__init__(name, weights=digest, template=prompt.TEMPLATE, **sampling)
-        self._codes: dict[str, list[int]] = {}
+        self._codes: dict[str, list[int]] = {}  # by image digest
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         try:
-            parts: tuple[Part, ...] = await run_in_thread(self._reply, messages, want)
+            parts: tuple[Part, ...] = await run_in_thread(self._reply, messages, request)
         except UserError as error:
             raise CallError(str(error), NO_RETRY) from None
-        outcome, reason = outcome_of(parts, want.modality)
+        outcome, reason = outcome_of(parts, request.modality)
+        notes = [reason] if reason else []
         unknown = prompt.unknown_words(messages)
         if unknown:
-            if reason:
-                reason = f"{reason}; "
-            else:
-                reason = ""
-            reason += f"outside its vocabulary: {', '.join(unknown[:8])}{' and more' if len(unknown) > 8 else ''}"
-        return EndpointReply(parts, outcome, reason, served_model=self.name)
+            more = " and more" if len(unknown) > MAX_LISTED_WORDS else ""
+            notes.append(f"outside its vocabulary: {', '.join(unknown[:MAX_LISTED_WORDS])}{more}")
+        return EndpointReply(parts, outcome, "; ".join(notes), served_model=self.name)
 
-    def _reply(self, messages: tuple[Message, ...], want: Request) -> tuple[Part, ...]:
-        items = [item if isinstance(item, int) else self._code(item) for item in prompt.prompt(messages)]
-        said = self._tiny.reply(
+    def _reply(self, messages: tuple[Message, ...], request: Request) -> tuple[Part, ...]:
+        items = [item if isinstance(item, int) else self._encode(item) for item in prompt.build_prompt(messages)]
+        reply = self._tiny.reply(
             items,
-            one_picture=want.modality != "interleaved",
+            one_image=request.modality != "interleaved",
             temperature=self._temperature,
-            seed=self._seed + want.draw,
+            seed=self._seed + request.draw,
         )
-        return tuple(Text(part) if isinstance(part, str) else self._draw(part) for part in said.parts)
+        return tuple(Text(part) if isinstance(part, str) else self._decode(part) for part in reply.parts)
 
-    def _draw(self, codes: Sequence[int]) -> Image:
-        return self._blobs.put_pil(self._tiny.picture(codes), durable=False)
+    def _decode(self, codes: Sequence[int]) -> Image:
+        return self._blobs.put_pil(self._tiny.decode_image(codes), durable=False)
 
-    def _code(self, image: Image) -> Sequence[int]:
-        if (image.width, image.height) != (SIDE, SIDE):
-            raise UserError(
-                f"{self.name} takes pictures of {SIDE} x {SIDE}; this one is {image.width} x {image.height}"
-            )
+    def _encode(self, image: Image) -> Sequence[int]:
+        side = vocab.SIDE
+        if (image.width, image.height) != (side, side):
+            raise UserError(f"{self.name} takes images of {side} x {side}; this one is {image.width} x {image.height}")
         if image.digest not in self._codes:
-            self._codes[image.digest] = self._tiny.codes(self._blobs.decode(image))
+            self._codes[image.digest] = self._tiny.encode_image(self._blobs.decode(image))
         return self._codes[image.digest]
+
+
+def _digest_files(files: Sequence[Path]) -> str:
+    digests = b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)
+    return hashlib.sha256(digests).hexdigest()[:16]
 
 
 @functools.cache
 def load(weights: Path, talker: str) -> "Tiny":
-    """The model, once a process. Its products are small: a second BLAS thread in each call would only get in the way of
-    the others."""
+    """Load the model, once a process.
+
+    Its matrix products are small: a second BLAS thread in each call would only get in the way of other calls.
+    """
     from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
     from weft_tabletop.tiny.infer import Tiny
 
-    made = Tiny(weights, talker)
+    tiny = Tiny(weights, talker)
     threadpool_limits(limits=1, user_api="blas")
-    return made
+    return tiny

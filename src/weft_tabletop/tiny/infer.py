@@ -1,8 +1,8 @@
-"""The tiny model in numpy alone: pictures to codes and back, and replies with a key-value cache. One core, no torch.
+"""The tiny model in numpy alone: images to codes and back, and replies with a key-value cache. One core, no torch.
 
-`Tiny.reply` takes a prompt of tokens and pictures and gives a reply of tokens and pictures. Inside a picture only codes
-can come, outside only words; where a picture starts is the model's own choice. It says what it holds most likely; with
-a temperature its pictures are sampled, and what is drawn is decided by the seed and the prompt."""
+`Tiny.reply` takes a prompt of tokens and images and returns a reply of texts and images. Inside an image only codes can
+come, outside only words; where an image starts is the model's own choice. Words are always the most likely ones. With a
+temperature its images are sampled, and the seed and the prompt decide what is drawn."""
 
 import math
 import zlib
@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft_tabletop.tiny import vocab
-from weft_tabletop.tiny.weights import load
+from weft_tabletop.tiny.layers import apply_1x1, convolve, gelu, normalise, shuffle_pixels
+from weft_tabletop.tiny.weights import IMAGE_NETWORK_FILE, load
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,215 +26,217 @@ if TYPE_CHECKING:
     Array = NDArray[np.float32]
 
 HEADS = 4
-LONGEST_TEXT = 96
-RECENT = 24
+MAX_TEXT_TOKENS = 96
+MAX_CACHED_PROMPTS = 24
+MIN_SHARED_TOKENS = 8  # with fewer, a cached prompt saves nothing
+Prompt = Sequence[int | Sequence[int]]  # tokens, and the codes of images
 
 
-class Said(Struct, frozen=True):
-    """A reply: words, or the codes of one picture, or both in order. `cut` if it ran into the end of what the model can
-    hold."""
+class TinyReply(Struct, frozen=True):
+    """Texts, and the codes of images, in order. `is_cut` if the context was full."""
 
     parts: tuple[str | tuple[int, ...], ...]
-    cut: bool = False
+    is_cut: bool = False
 
 
 class Tiny:
     def __init__(self, folder: Path, talker: str = "talker") -> None:
+        """Load the weights from a folder, and try them. Raises UserError for weights that are not of this model."""
         import numpy as np
 
-        self._p, _ = load(folder / "pictures.safetensors")
-        self._t, facts = load(folder / f"{talker}.safetensors")
+        self._image_weights, _ = load(folder / IMAGE_NETWORK_FILE)
+        self._talker_weights, facts = load(folder / f"{talker}.safetensors")
         if facts.get("vocabulary") != str(vocab.size()):
             raise UserError(
                 f"{folder / talker}.safetensors was trained with another vocabulary; train it again with this weft"
             )
-        self._recent: deque[tuple[list[int], _Cache]] = deque(maxlen=RECENT)
+        self._recent: deque[tuple[list[int], KeyValueCache]] = deque(maxlen=MAX_CACHED_PROMPTS)
         try:
-            self._width = self._t["token.weight"].shape[1]
-            self._layers = 1 + max(int(name.split(".")[1]) for name in self._t if name.startswith("blocks."))
-            self._context = self._t["position.weight"].shape[0]
+            weights = self._talker_weights
+            self._width = weights["token.weight"].shape[1]
+            self._layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("blocks."))
+            self._context = weights["position.weight"].shape[0]
             with np.errstate(all="ignore"):
-                self._try_out()
+                self._try_weights()
         except Exception as error:  # tensors that are missing, or of another shape
             raise UserError(f"{folder}: these weights are not of this model: {type(error).__name__}: {error}") from None
 
-    def _try_out(self) -> None:
-        """Every tensor is used once: a picture to codes and back, and the first words of a reply to it."""
+    def _try_weights(self) -> None:
+        """Use every tensor once: an image to codes and back, and the first words of a reply to it."""
         import numpy as np
         from PIL import Image as Pil
 
-        codes = self.codes(Pil.new("RGB", (vocab.SIDE, vocab.SIDE), "white"))
-        if self.picture(codes).size != (vocab.SIDE, vocab.SIDE):
-            raise ValueError("its pictures have another size")
+        codes = self.encode_image(Pil.new("RGB", (vocab.SIDE, vocab.SIDE), "white"))
+        if self.decode_image(codes).size != (vocab.SIDE, vocab.SIDE):
+            raise ValueError("its images have another size")
         tokens = [vocab.USER, vocab.IMAGE, *(len(vocab.words()) + code for code in codes)]
-        logits = self._forward(np.array(tokens), np.array([0, 0, *range(1, len(codes) + 1)]), _Cache(self._layers))
+        places = [0, 0, *range(1, len(codes) + 1)]
+        logits = self._forward(np.array(tokens), np.array(places), KeyValueCache(self._layers))
         if logits.shape != (vocab.size(),):
             raise ValueError("it has another vocabulary")
 
-    # pictures
-
-    def codes(self, picture: "Pil.Image") -> list[int]:
-        """A 64 x 64 picture as 16 codes."""
+    def encode_image(self, image: "Pil.Image") -> list[int]:
+        """Return a 64 x 64 image as 16 codes."""
         import numpy as np
 
-        x = np.asarray(picture.convert("RGB"), dtype=np.float32).transpose(2, 0, 1) / 127.5 - 1
+        weights = self._image_weights
+        x = np.asarray(image.convert("RGB"), dtype=np.float32).transpose(2, 0, 1) / 127.5 - 1
         for layer in range(4):
-            x = _gelu(_conv(x, self._p[f"down.{layer}.weight"], self._p[f"down.{layer}.bias"], stride=2))
-        z = _conv1(x, self._p["to_code.weight"], self._p["to_code.bias"])
-        code = [0] * vocab.PLACES
+            x = gelu(convolve(x, weights[f"down.{layer}.weight"], weights[f"down.{layer}.bias"], stride=2))
+        z = apply_1x1(x, weights["to_code.weight"], weights["to_code.bias"])
+        codes = [0] * vocab.PLACES
         for channel, level in enumerate(vocab.LEVELS):
             digits = ((level - 1) / (1 + np.exp(-z[channel]))).reshape(-1)
-            code = [number * level + round(float(digit)) for number, digit in zip(code, digits, strict=True)]
-        return code
+            codes = [code * level + round(float(digit)) for code, digit in zip(codes, digits, strict=True)]
+        return codes
 
-    def picture(self, codes: Sequence[int]) -> "Pil.Image":
+    def decode_image(self, codes: Sequence[int]) -> "Pil.Image":
+        """Return the image that 16 codes stand for."""
         import numpy as np
         from PIL import Image as Pil
 
-        code: Any = np.array(codes, dtype=np.int64).reshape(4, 4)
-        digits: list[Any] = []
-        for level in reversed(vocab.LEVELS):
-            digits.append((code % level).astype(np.float32) / (level - 1) * 2 - 1)
-            code = code // level
-        x = _conv1(np.stack(digits[::-1]), self._p["from_code.weight"], self._p["from_code.bias"])
-        x = x + _gelu(_conv(x, self._p["middle.weight"], self._p["middle.bias"]))
+        weights = self._image_weights
+        x = apply_1x1(_split_codes(codes), weights["from_code.weight"], weights["from_code.bias"])
+        x = x + gelu(convolve(x, weights["middle.weight"], weights["middle.bias"]))
         for layer in range(4):
-            x = _shuffle(_conv(x, self._p[f"up.{layer}.weight"], self._p[f"up.{layer}.bias"]))
+            x = shuffle_pixels(convolve(x, weights[f"up.{layer}.weight"], weights[f"up.{layer}.bias"]))
             if layer < 3:
-                x = _gelu(x)
+                x = gelu(x)
         pixels = np.clip(np.round((x.transpose(1, 2, 0) + 1) * 127.5), 0, 255).astype(np.uint8)
         return Pil.fromarray(pixels)
 
-    # replies
+    def reply(self, prompt: Prompt, *, one_image: bool = True, temperature: float = 0.0, seed: int = 0) -> TinyReply:
+        """Return what follows the prompt. With `one_image` the reply ends after its first image.
 
-    def reply(
-        self,
-        prompt: "Sequence[int | Sequence[int]]",
-        *,
-        one_picture: bool = True,
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> Said:
-        """What follows the prompt. With `one_picture` the reply ends after its first picture."""
+        Raises UserError if the prompt is longer than the context.
+        """
         import numpy as np
 
-        tokens, places = _flat(prompt)
+        tokens, places = flatten_prompt(prompt)
         if len(tokens) > self._context - vocab.PLACES - 2:
             raise UserError(f"the dialogue has {len(tokens)} tokens; the tiny model holds {self._context}")
         rng = np.random.default_rng([seed, zlib.crc32(np.array(tokens, np.int32).tobytes())])
-        cache = self._begun(tokens)
+        cache = self._find_shared_cache(tokens)
         logits = self._forward(np.array(tokens[cache.length :]), np.array(places[cache.length :]), cache)
-        self._remember(tokens, cache)
+        self._recent.append((tokens, cache.truncate(len(tokens))))
         parts: list[str | tuple[int, ...]] = []
-        said: list[int] = []
-        words = len(vocab.words())
-        while len(tokens) < self._context - 1 and len(said) < LONGEST_TEXT:
-            token = int(logits[:words].argmax())
+        text: list[int] = []
+        while cache.length < self._context - 1 and len(text) < MAX_TEXT_TOKENS:
+            token = int(logits[: len(vocab.words())].argmax())
             if token == vocab.END:
                 break
-            tokens.append(token)
             if token != vocab.IMAGE:
-                said.append(token)
-                logits = self._forward(np.array([token]), np.array([0]), cache)
+                text.append(token)
+                logits = self._append(token, cache)
                 continue
-            if said:
-                parts.append(vocab.decode(said))
-                said = []
-            if len(tokens) + vocab.PLACES + 1 > self._context:
-                return Said(tuple(parts), cut=True)
-            drawn: list[int] = []
-            for place in range(1, vocab.PLACES + 1):
-                logits = self._forward(np.array([token]), np.array([place]), cache)
-                drawn.append(_pick(logits[words:], temperature, rng))
-                token = words + drawn[-1]
-                tokens.append(token)
-            parts.append(tuple(drawn))
-            if one_picture:
-                return Said(tuple(parts))
-            self._forward(np.array([token]), np.array([0]), cache)
-            tokens.append(vocab.IMAGE_END)
-            logits = self._forward(np.array([vocab.IMAGE_END]), np.array([0]), cache)
-        if said:
-            parts.append(vocab.decode(said))
-        return Said(tuple(parts))
+            if text:
+                parts.append(vocab.decode(text))
+                text = []
+            if cache.length + vocab.PLACES + 2 > self._context:
+                return TinyReply(tuple(parts), is_cut=True)
+            codes = self._draw_codes(cache, temperature, rng)
+            parts.append(tuple(codes))
+            if one_image:
+                return TinyReply(tuple(parts))
+            self._append(len(vocab.words()) + codes[-1], cache)
+            logits = self._append(vocab.IMAGE_END, cache)
+        if text:
+            parts.append(vocab.decode(text))
+        return TinyReply(tuple(parts))
 
-    def _begun(self, tokens: list[int]) -> "_Cache":
-        """A cache of the longest beginning that a recent prompt shares: turns of one dialogue share nearly all of
-        it."""
-        best = 0
-        cache = _Cache(self._layers)
-        for known, kept in list(self._recent):
-            shared = next(
-                (at for at, (a, b) in enumerate(zip(known, tokens, strict=False)) if a != b),
-                min(len(known), len(tokens)),
-            )
-            if shared > best and shared > 8:
-                best = shared
-                cache = kept
-        return cache.upto(min(best, len(tokens) - 1))
-
-    def _remember(self, tokens: list[int], cache: "_Cache") -> None:
-        self._recent.append((list(tokens), cache.upto(len(tokens))))
-
-    def _forward(self, tokens: "NDArray[Any]", places: "NDArray[Any]", cache: "_Cache") -> "Array":
-        """New tokens through all layers, with what is cached before them; logits after the last."""
+    def _append(self, token: int, cache: "KeyValueCache", place: int = 0) -> "Array":
+        """Add one token to the cache; return the logits of the next one."""
         import numpy as np
 
-        w = self._t
+        return self._forward(np.array([token]), np.array([place]), cache)
+
+    def _draw_codes(self, cache: "KeyValueCache", temperature: float, rng: Any) -> list[int]:
+        """Draw the codes of one image. The last one is not in the cache yet."""
+        words = len(vocab.words())
+        token = vocab.IMAGE
+        codes: list[int] = []
+        for place in range(1, vocab.PLACES + 1):
+            logits = self._append(token, cache, place)
+            codes.append(_choose_code(logits[words:], temperature, rng))
+            token = words + codes[-1]
+        return codes
+
+    def _find_shared_cache(self, tokens: list[int]) -> "KeyValueCache":
+        """Return a cache of the longest beginning that a recent prompt shares: turns of one dialogue share nearly all
+        of it."""
+        longest = 0
+        shared_cache = KeyValueCache(self._layers)
+        for recent_tokens, cache in list(self._recent):
+            shared = _count_shared(recent_tokens, tokens)
+            if shared > max(longest, MIN_SHARED_TOKENS):
+                longest = shared
+                shared_cache = cache
+        return shared_cache.truncate(min(longest, len(tokens) - 1))
+
+    def _forward(self, tokens: "NDArray[Any]", places: "NDArray[Any]", cache: "KeyValueCache") -> "Array":
+        """Pass new tokens through all layers, after those in the cache; return the logits after the last."""
+        import numpy as np
+
+        weights = self._talker_weights
         start = cache.length
         count = len(tokens)
-        x = w["token.weight"][tokens] + w["position.weight"][start : start + count] + w["place.weight"][places]
-        size = self._width // HEADS
+        positions = weights["position.weight"][start : start + count]
+        x = weights["token.weight"][tokens] + positions + weights["place.weight"][places]
+        head_width = self._width // HEADS
         if count > 1:
             mask = np.triu(np.full((count, count), -1e9, dtype=np.float32), 1)
         else:
             mask = None
         for layer in range(self._layers):
-            b = f"blocks.{layer}."
-            h = _norm(x, w[b + "norm1.weight"], w[b + "norm1.bias"]) @ w[b + "qkv.weight"].T
-            q, k, v = h.reshape(count, 3, HEADS, size).transpose(1, 2, 0, 3)  # each (heads, count, size)
-            k, v = cache.grow(layer, k, v)
-            scores = q @ k.transpose(0, 2, 1) / math.sqrt(size)
+            block = f"blocks.{layer}."
+            h = normalise(x, weights[block + "norm1.weight"], weights[block + "norm1.bias"])
+            h = h @ weights[block + "qkv.weight"].T
+            q, k, v = h.reshape(count, 3, HEADS, head_width).transpose(1, 2, 0, 3)  # each (heads, count, width)
+            k, v = cache.extend(layer, k, v)
+            scores = q @ k.transpose(0, 2, 1) / math.sqrt(head_width)
             if mask is not None:
                 scores[:, :, start:] += mask
             scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
-            seen = (scores / scores.sum(axis=-1, keepdims=True)) @ v
-            x = x + seen.transpose(1, 0, 2).reshape(count, -1) @ w[b + "out.weight"].T
-            h = _norm(x, w[b + "norm2.weight"], w[b + "norm2.bias"]) @ w[b + "fc1.weight"].T + w[b + "fc1.bias"]
-            x = x + _gelu(h) @ w[b + "fc2.weight"].T + w[b + "fc2.bias"]
+            attended = (scores / scores.sum(axis=-1, keepdims=True)) @ v
+            x = x + attended.transpose(1, 0, 2).reshape(count, -1) @ weights[block + "out.weight"].T
+            h = normalise(x, weights[block + "norm2.weight"], weights[block + "norm2.bias"])
+            h = gelu(h @ weights[block + "fc1.weight"].T + weights[block + "fc1.bias"])
+            x = x + h @ weights[block + "fc2.weight"].T + weights[block + "fc2.bias"]
         cache.length += count
-        return w["token.weight"] @ _norm(x[-1], w["norm.weight"], w["norm.bias"])
+        return weights["token.weight"] @ normalise(x[-1], weights["norm.weight"], weights["norm.bias"])
 
 
-class _Cache:
+class KeyValueCache:
     """Keys and values of each layer so far."""
 
     def __init__(self, layers: int) -> None:
         self.length = 0
-        self._kept: list[tuple[Array, Array] | None] = [None] * layers
+        self._pairs: list[tuple[Array, Array] | None] = [None] * layers
 
-    def upto(self, length: int) -> "_Cache":
-        """The beginning of this cache; the arrays are shared, and never changed."""
-        made = _Cache(len(self._kept))
-        made.length = length
+    def truncate(self, length: int) -> "KeyValueCache":
+        """The beginning of this cache. The arrays are shared, and never changed."""
+        beginning = KeyValueCache(len(self._pairs))
+        beginning.length = length
         if length:
-            made._kept = [None if kept is None else (kept[0][:, :length], kept[1][:, :length]) for kept in self._kept]
-        return made
+            for layer, pair in enumerate(self._pairs):
+                if pair is not None:
+                    beginning._pairs[layer] = (pair[0][:, :length], pair[1][:, :length])
+        return beginning
 
-    def grow(self, layer: int, k: "Array", v: "Array") -> "tuple[Array, Array]":
+    def extend(self, layer: int, k: "Array", v: "Array") -> "tuple[Array, Array]":
+        """Add the keys and values of new tokens to a layer; return all of them."""
         import numpy as np
 
-        kept = self._kept[layer]
-        if kept is None:
-            made = (k, v)
-        else:
-            made = (np.concatenate([kept[0], k], axis=1), np.concatenate([kept[1], v], axis=1))
-        self._kept[layer] = made
-        return made
+        earlier = self._pairs[layer]
+        if earlier is not None:
+            k = np.concatenate([earlier[0], k], axis=1)
+            v = np.concatenate([earlier[1], v], axis=1)
+        self._pairs[layer] = (k, v)
+        return k, v
 
 
-def _flat(prompt: "Sequence[int | Sequence[int]]") -> tuple[list[int], list[int]]:
-    """Tokens, and for each the place inside a picture that comes next."""
+def flatten_prompt(prompt: Prompt) -> tuple[list[int], list[int]]:
+    """Return the tokens, and for each the place inside an image that comes next (0: none)."""
     tokens: list[int] = []
     places: list[int] = []
     for item in prompt:
@@ -246,49 +249,30 @@ def _flat(prompt: "Sequence[int | Sequence[int]]") -> tuple[list[int], list[int]
     return tokens, places
 
 
-def _pick(logits: "Array", temperature: float, rng: Any) -> int:
+def _count_shared(first: Sequence[int], second: Sequence[int]) -> int:
+    """The length of the beginning that two sequences share."""
+    for index, (a, b) in enumerate(zip(first, second, strict=False)):
+        if a != b:
+            return index
+    return min(len(first), len(second))
+
+
+def _split_codes(codes: Sequence[int]) -> "Array":
+    """Codes as (channels, 4, 4) numbers from -1 to 1."""
+    import numpy as np
+
+    rest: Any = np.array(codes, dtype=np.int64).reshape(4, 4)
+    channels: list[Any] = []
+    for level in reversed(vocab.LEVELS):
+        channels.append((rest % level).astype(np.float32) / (level - 1) * 2 - 1)
+        rest = rest // level
+    return np.stack(channels[::-1])
+
+
+def _choose_code(logits: "Array", temperature: float, rng: Any) -> int:
     import numpy as np
 
     if temperature <= 0:
         return int(logits.argmax())
-    scaled = (logits - logits.max()) / temperature
-    likely = np.exp(scaled)
-    return int(rng.choice(len(likely), p=likely / likely.sum()))
-
-
-def _gelu(x: "Array") -> "Array":
-    import numpy as np
-
-    return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
-
-
-def _norm(x: "Array", weight: "Array", bias: "Array") -> "Array":
-    import numpy as np
-
-    centred = x - x.mean(axis=-1, keepdims=True)
-    return centred / np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + 1e-5) * weight + bias
-
-
-def _conv(x: "Array", weight: "Array", bias: "Array", stride: int = 1) -> "Array":
-    """3 x 3, padded by one: (C, H, W) -> (O, H / stride, W / stride)."""
-    import numpy as np
-
-    padded = np.pad(x, ((0, 0), (1, 1), (1, 1)))
-    # (C, h, w, 3, 3)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))[:, ::stride, ::stride]
-    height, width = windows.shape[1:3]
-    columns = windows.transpose(0, 3, 4, 1, 2).reshape(-1, height * width)
-    return (weight.reshape(weight.shape[0], -1) @ columns + bias[:, None]).reshape(-1, height, width)
-
-
-def _conv1(x: "Array", weight: "Array", bias: "Array") -> "Array":
-    """1 x 1."""
-    return (weight[:, :, 0, 0] @ x.reshape(x.shape[0], -1) + bias[:, None]).reshape(-1, *x.shape[1:])
-
-
-def _shuffle(x: "Array") -> "Array":
-    """Pixel shuffle by two: (4 C, H, W) -> (C, 2 H, 2 W)."""
-    channels = x.shape[0] // 4
-    height = x.shape[1]
-    width = x.shape[2]
-    return x.reshape(channels, 2, 2, height, width).transpose(0, 3, 1, 4, 2).reshape(channels, 2 * height, 2 * width)
+    weights = np.exp((logits - logits.max()) / temperature)
+    return int(rng.choice(len(weights), p=weights / weights.sum()))

@@ -1,96 +1,110 @@
-"""A dialogue as one sequence: role, words and pictures in order.
+"""A dialogue as one sequence: roles, words and images in order.
 
     <user> paint ... <image> 16 codes </image> ... <assistant> <image> 16 codes </image> image # 2 : <end> <user> ...
 
-In the model's own messages the caption of a picture comes after it: a reply starts with what the model says, and the
-caption is not its doing. Pictures that follow the words of a request are heard before them: a question is easier once
-one has seen what it is about."""
+In the model's own messages the caption of an image comes after it: a reply starts with what the model says, and it does
+not say the caption. Images that follow the words of a request come before them: a question is easier once one has seen
+what it is about."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from weft.types import Image, Message, Part, Text, build_caption
 from weft_tabletop.tiny import vocab
 from weft_tabletop.world.listening import shorten_request
 
-TEMPLATE = 3  # how messages become a sequence; part of the model's identity, since it changes replies
+TEMPLATE = 3  # counts changes of how messages become a sequence; part of the model's identity, since replies change
+MAX_LABEL = 99
 ROLES = {"system": vocab.SYSTEM, "user": vocab.USER, "assistant": vocab.ASSISTANT}
-Item = tuple[int | Image, bool]  # a token or a picture, and whether a model is to learn to say it
+Item = tuple[int | Image, bool]  # a token or an image, and whether a model learns to say it
 
 
-def sequence(messages: tuple[Message, ...]) -> Iterator[Item]:
-    """All messages; the parts of assistant messages are what is learnt."""
+def build_sequence(messages: tuple[Message, ...]) -> Iterator[Item]:
+    """Yield all messages. A model learns to say the parts of assistant messages."""
     for message in messages:
-        own = message.role == "assistant"
         yield ROLES[message.role], False
-        parts = list(message.parts)
-        if (
-            not own
-            and len(parts) > 1
-            and isinstance(parts[0], Text)
-            and all(isinstance(part, Image) for part in parts[1:])
-        ):
-            parts = [*parts[1:], parts[0]]  # TEMPLATE counts changes of this kind
-        for at, part in enumerate(parts):
-            if isinstance(part, Image):
-                yield part, own
-                if own and at:
-                    before = parts[at - 1]
-                else:
-                    before = None
-                if part.label is not None and before == build_caption(part.label):
-                    yield from ((token, False) for token in vocab.encode(build_caption(part.label).text))
-                continue
-            if own and at + 1 < len(parts):
-                after = parts[at + 1]
-            else:
-                after = None
-            if isinstance(after, Image) and after.label is not None and part == build_caption(after.label):
-                continue
-            yield from ((token, own) for token in vocab.encode(part.text))
-        if own:
-            pictures = sum(isinstance(part, Image) for part in parts)
-            # one picture at the end ends a reply by itself
-            yield vocab.END, pictures != 1 or not isinstance(parts[-1], Image)
+        if message.role == "assistant":
+            yield from _own_items(message.parts)
+        else:
+            yield from _other_items(message.parts)
 
 
-def prompt(messages: tuple[Message, ...]) -> list[int | Image]:
-    """The sequence up to where the reply begins."""
-    return [item for item, _ in sequence(_captioned(heard(messages)))] + [vocab.ASSISTANT]
+def _other_items(parts: Sequence[Part]) -> Iterator[Item]:
+    if len(parts) > 1 and isinstance(parts[0], Text) and all(isinstance(part, Image) for part in parts[1:]):
+        parts = [*parts[1:], parts[0]]
+    for part in parts:
+        if isinstance(part, Image):
+            yield part, False
+        else:
+            yield from ((token, False) for token in vocab.encode(part.text))
 
 
-def heard(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What the model listens to: it was trained without system messages, and duties in other words than its own would
-    only confuse it."""
-    return tuple(
-        Message(
-            message.role,
-            tuple(Text(shorten_request(part.text)) if isinstance(part, Text) else part for part in message.parts),
-        )
-        for message in messages
-        if message.role != "system"
-    )
+def _own_items(parts: Sequence[Part]) -> Iterator[Item]:
+    """The model's own parts, with each caption after its image."""
+    for index, part in enumerate(parts):
+        if isinstance(part, Image):
+            yield part, True
+            if index and _is_caption(parts[index - 1], part):
+                yield from ((token, False) for token in vocab.encode(build_caption(part.label or 0).text))
+        elif index + 1 == len(parts) or not _is_caption(part, parts[index + 1]):
+            yield from ((token, True) for token in vocab.encode(part.text))
+    # One image at the end ends a reply by itself, so that nothing is learnt after it.
+    images = sum(isinstance(part, Image) for part in parts)
+    yield vocab.END, images != 1 or not isinstance(parts[-1], Image)
+
+
+def _is_caption(part: Part, image: Part) -> bool:
+    return isinstance(image, Image) and image.label is not None and part == build_caption(image.label)
+
+
+def build_prompt(messages: tuple[Message, ...]) -> list[int | Image]:
+    """Build the sequence up to where the reply begins."""
+    sequence = build_sequence(_add_labels(simplify_messages(messages)))
+    return [*(item for item, _ in sequence), vocab.ASSISTANT]
+
+
+def simplify_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the messages as the model was trained on them: without system messages, and with instructions how to
+    answer in its own short words."""
+    simple: list[Message] = []
+    for message in messages:
+        if message.role != "system":
+            parts = [Text(shorten_request(part.text)) if isinstance(part, Text) else part for part in message.parts]
+            simple.append(Message(message.role, tuple(parts)))
+    return tuple(simple)
 
 
 def unknown_words(messages: tuple[Message, ...]) -> list[str]:
-    texts = [part.text for message in heard(messages) for part in message.parts if isinstance(part, Text)]
-    return list(dict.fromkeys(word for text in texts for word in vocab.unknown(text)))
+    """The words of the messages that the model does not know, each once."""
+    unknown: dict[str, None] = {}
+    for message in simplify_messages(messages):
+        for part in message.parts:
+            if isinstance(part, Text):
+                unknown.update(dict.fromkeys(vocab.unknown_words(part.text)))
+    return list(unknown)
 
 
-def _captioned(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Labels are dropped on the way to a model; a caption before an own picture tells them again."""
-    made: list[Message] = []
+def _add_labels(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Labels are lost on the way to a model. Restore those of its own images from the captions before them."""
+    labelled: list[Message] = []
     for message in messages:
+        if message.role != "assistant":
+            labelled.append(message)
+            continue
         parts: list[Part] = []
         for part in message.parts:
-            if parts:
-                before = parts[-1]
-            else:
-                before = None
-            if message.role == "assistant" and isinstance(part, Image) and isinstance(before, Text):
-                numbers = [n for n in range(1, 100) if before == build_caption(n)]
-                part = Image(
-                    part.digest, part.media_type, part.width, part.height, part.size, numbers[0] if numbers else None
-                )
+            if parts and isinstance(part, Image) and isinstance(parts[-1], Text):
+                part = _set_label(part, _parse_caption(parts[-1]))
             parts.append(part)
-        made.append(Message(message.role, tuple(parts)))
-    return tuple(made)
+        labelled.append(Message(message.role, tuple(parts)))
+    return tuple(labelled)
+
+
+def _parse_caption(text: Text) -> int | None:
+    for label in range(1, MAX_LABEL + 1):
+        if text == build_caption(label):
+            return label
+    return None
+
+
+def _set_label(image: Image, label: int | None) -> Image:
+    return Image(image.digest, image.media_type, image.width, image.height, image.size, label)

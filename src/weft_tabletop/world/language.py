@@ -1,9 +1,7 @@
-"""The tabletop's English: several wordings for each operation and question, a closed vocabulary, and a parser for all
-of it.
+"""Requests and questions as sentences, and sentences as requests and questions.
 
-A wording is a sentence with slots. `{image}` stands for a picture the text calls by number (or, after renumbering, the
-bare word `image`); the order of `{image}`, `{source}` and so on is the order of mention. Every sentence that `say`
-makes, `parse` takes back."""
+Guarantee: `parse` understands every sentence that `phrase_request` makes, and returns the arguments that the sentence
+states."""
 
 import functools
 import random
@@ -13,230 +11,25 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from weft_tabletop.world.operations import Operation
-from weft_tabletop.world.scenes import BACKGROUNDS, COLOURS, SHAPES, Scene, scene_from_text
-
-_COLOUR = "|".join(COLOURS)
-_SHAPE = "|".join(SHAPES)
-_GROUND = "|".join(BACKGROUNDS)
-_PLURAL = "|".join("crosses" if shape == "cross" else shape + "s" for shape in SHAPES)
-_IMAGE = r"(?:Image #\d+|image|the table)"
-_THING = rf"(?:{_COLOUR}) (?:{_SHAPE})"
-_LIST = rf"(?:nothing|an? {_THING} at [a-d][1-4](?:, an? {_THING} at [a-d][1-4])*)"
-SLOTS: Mapping[str, str] = {
-    **dict.fromkeys(("image", "source", "other"), _IMAGE),
-    **dict.fromkeys(("thing", "what"), _THING),
-    **dict.fromkeys(("a_thing", "a_what"), rf"an? {_THING}"),
-    "a_shape": rf"an? (?:{_SHAPE})",
-    "shapes": f"(?:{_PLURAL})",
-    "number": "[2-5]",
-    "objection": rf"(?:at [a-d][1-4] there should be (?:nothing|an? {_THING})|the background should be (?:{_GROUND}))",
-    "things_counted": rf"(?:{_COLOUR}) (?:{_PLURAL})",
-    "shape": f"(?:{_SHAPE})",
-    "colour": f"(?:{_COLOUR})",
-    **dict.fromkeys(("cell", "to"), "[a-d][1-4]"),
-    "background": f"(?:{_GROUND})",
-    "contents": _LIST,
-    "way": "(?:left to right|top to bottom)",
-    "side": "(?:left|right)",
-    "steps": "(?:1 step|[23] steps)",
-    "row": "[a-d]",
-    "order": rf"an? {_THING}(?:, then an? {_THING})+",
-    "options": rf"A\. {_THING}, B\. {_THING}, C\. {_THING}, D\. {_THING}, E\. none of these",
-    "pieces": rf"A\. {_THING}, B\. {_THING}, C\. {_THING}, D\. {_THING}",
-    "hours": "(?:1 hour|[23] hours)",
-    "trait": "(?:colour|shape)",
-    **dict.fromkeys(("first", "second"), "[a-d]"),
-    **dict.fromkeys(("cells", "switches"), "[a-d][1-4](?:, [a-d][1-4])*"),
-    "state": "(?:on|off)",
-    "done": r".+",
-}
-WORDINGS: Mapping[str, Sequence[str]] = {
-    "draw": (
-        "Draw a {background} table with {contents}.",
-        "Make a {background} table that has {contents}.",
-        "Show {contents} on a {background} table.",
-    ),
-    "add": (
-        "Add {a_thing} at {cell} in {image}.",
-        "Put {a_thing} on {cell} of {image}.",
-        "In {image}, place {a_thing} at {cell}.",
-    ),
-    "remove": (
-        "Remove the {thing} at {cell} from {image}.",
-        "Take the {thing} off {cell} in {image}.",
-        "In {image}, clear away the {thing} at {cell}.",
-    ),
-    "replace": (
-        "Replace the {what} at {cell} in {image} with {a_thing}.",
-        "In {image}, turn the {what} at {cell} into {a_thing}.",
-    ),
-    "recolour": (
-        "Paint the {shape} at {cell} in {image} {colour}.",
-        "Make the {shape} at {cell} of {image} {colour}.",
-        "In {image}, change the colour of the {shape} at {cell} to {colour}.",
-    ),
-    "move": (
-        "Move the {thing} at {cell} in {image} to {to}.",
-        "In {image}, take the {thing} from {cell} to {to}.",
-        "Carry the {thing} of {image} from {cell} to {to}.",
-    ),
-    "swap": (
-        "Swap {cell} and {to} in {image}.",
-        "In {image}, let {cell} and {to} trade places.",
-        "Exchange what is at {cell} and {to} in {image}.",
-    ),
-    "background": (
-        "Change the background of {image} to {background}.",
-        "In {image}, use a {background} background.",
-        "Give {image} a {background} background.",
-    ),
-    "restore": (
-        "Put back into {image} what it lost since {source}.",
-        "Bring back to {image} all that {source} has and it lacks.",
-        "In {image}, restore what is in {source} and gone.",
-    ),
-    "put back": ("Put back what was removed last in {image}.", "Bring the last removed object back to {image}."),
-    "copy": (
-        "Copy what is at {cell} of {source} to {to} of {image}.",
-        "Take the object at {cell} in {source} and put it at {to} of {image}.",
-        "At {to} of {image}, put what {source} has at {cell}.",
-    ),
-    "mirror": ("Mirror {image} {way}.", "Flip {image} {way}."),
-    "rotate": ("Turn {image} a quarter to the {side}.", "Rotate {image} a quarter to the {side}."),
-    "gravity": (
-        "Let everything in {image} fall down.",
-        "Drop all objects of {image} to the bottom.",
-        "In {image}, let gravity pull everything down.",
-    ),
-    "drift": (
-        "Let everything in {image} drift {steps} to the {side}.",
-        "Push all objects of {image} {steps} to the {side}.",
-    ),
-    "one more": (
-        "Add one more {thing} to {image}, in the first empty cell.",
-        "Put another {thing} into the first empty cell of {image}.",
-    ),
-    "one less": ("Remove the first {thing} of {image}.", "Take away the first {thing} from {image}."),
-    "pattern": ("Complete the pattern in row {row} of {image}.", "In {image}, finish the pattern of row {row}."),
-    "route": (
-        "Mark the way from {cell} to {to} in {image} with {colour} dots.",
-        "In {image}, draw the shortest way from {cell} to {to} with {colour} dots.",
-    ),
-    "steps": ("Lay out in row {row} of {image}: {order}.", "Fill row {row} of {image} with {order}."),
-    "correct": ("Correct {image}: {objection}.", "In {image}, correct this: {objection}."),
-    "add any": (
-        "Add {a_shape} of any colour to any empty cell of {image}.",
-        "Put {a_shape} of your choice into an empty cell of {image}.",
-    ),
-    "draw any": (
-        "Draw a {background} table with {number} {shapes} of any colour.",
-        "Make a {background} table that has any {number} {shapes}.",
-    ),
-    "hours": (
-        "Everything in {image} drifts {steps} to the {side} each hour. Show it after {hours}.",
-        "Each hour all objects of {image} drift {steps} to the {side}. Show the table after {hours}.",
-    ),
-    "double": ("Double the {things_counted} in {image}.", "Make the {things_counted} of {image} twice as many."),
-    "trait": (
-        "Give the object at {cell} in {image} the {trait} of the object at {to}.",
-        "In {image}, let {cell} take over the {trait} of {to}.",
-    ),
-    "sum": (
-        "Put as many {things_counted} into row {row} of {image} as rows {first} and {second} hold together.",
-        "In {image}, fill row {row} with as many {things_counted} as rows {first} and {second} hold together.",
-    ),
-    "draw route": (
-        "Draw a {background} table with {contents}, and mark the way from {cell} to {to} with {colour} dots.",
-        "Make a {background} table that has {contents}, with the shortest way from {cell} to {to} in {colour} dots.",
-    ),
-    "draw steps": (
-        "Draw a {background} table and lay out in row {row}: {order}.",
-        "Make a {background} table with row {row} filled with {order}.",
-    ),
-    "panel": (
-        "Draw a {background} panel with switches at {switches}, and turn on {cells}.",
-        "Make a {background} panel that has switches at {switches}, of which {cells} are on.",
-    ),
-    "switch": ("Turn {state} the switches at {cells} in {image}.", "In {image}, turn {state} the switches at {cells}."),
-    "build": (
-        "Show in exactly {number} steps how to make a {background} table with {contents}.",
-        "Tell and show in {number} steps how to make a {background} table that has {contents}.",
-    ),
-    "film": (
-        "Show in exactly {number} pictures how everything in {image} drifts to the {side}, step by step.",
-        "Tell and show in {number} pictures how all objects of {image} drift to the {side}, step by step.",
-    ),
-    "count": ("How many {things_counted} are in {image}?", "Count the {things_counted} in {image}."),
-    "what": ("What is at {cell} in {image}?", "Which object is at {cell} of {image}?"),
-    "colour": (
-        "What colour is the {shape} at {cell} in {image}?",
-        "Name the colour of the {shape} at {cell} in {image}.",
-    ),
-    "which": ("Which of these are in {image}? {options}", "Choose all that are in {image}: {options}"),
-    "same": ("Do {image} and {source} show the same table?", "Are {image} and {source} the same?"),
-    "changed": ("What changed from {image} to {source}?", "What is different in {source} compared to {image}?"),
-    "after": (
-        "All objects fell down. Which is after the fall, {image} or {source}?",
-        "Which of {image} and {source} shows the table after the fall?",
-    ),
-    "fulfils": ("Was this done from {image} to {source}? {done}", "Does {source} show {image} after this? {done}"),
-    "chosen": (
-        "Which of {source} and {other} shows {image} after this? {done}",
-        "Which did this to {image}, {source} or {other}? {done}",
-    ),
-    "describe": ("Describe {image}.", "What does {image} show?"),
-    "plan": ("Describe {image} after this: {done}", "Plan this for {image}: {done}"),
-    "then": (
-        "This is done to {image}: {done} What is at {cell} then?",
-        "What is at {cell} of {image} after this? {done}",
-    ),
-    "way": (
-        "Mark the shortest way from {cell} to {to} in {image} with {colour} dots. How many dots are there?",
-        "How many {colour} dots mark the shortest way from {cell} to {to} in {image}?",
-    ),
-    "hidden": (
-        "A black dot covers a cell of {image}, which is the same mirrored {way}. What is under the dot? {pieces}",
-        "Mirrored {way}, {image} stays the same, but a black dot covers one cell. What does it cover? {pieces}",
-    ),
-}
-# questions that are asked with options alone; the first five have one right answer
-CHOICES: Mapping[str, Sequence[str]] = {
-    "count": WORDINGS["count"],
-    "what": WORDINGS["what"],
-    "colour": WORDINGS["colour"],
-    "hue": ("What colour is the only {shape} of {image}?", "Name the colour of the only {shape} in {image}."),
-    "place": ("Where is the only {shape} of {image}?", "At which cell is the only {shape} in {image}?"),
-    "among": ("Which of these are in {image}?", "Choose all that are in {image}."),
-    "where": ("Where in {image} is {a_shape}?", "Choose all cells of {image} that have {a_shape}."),
-}
-# said before a request, or before a question with a picture to answer from
-THINK = "Think first."
-SHOW = "Show it first."
-DOCUMENTS = ("build", "film")  # requests for several pictures with words between them
-OPEN = ("add any", "draw any")  # requests with more than one right result
-UNQUOTED = ("put back", *OPEN)  # requests whose right result does not follow from their words and one picture
-QUESTIONS = (
-    "count",
-    "what",
-    "colour",
-    "which",
-    "same",
-    "changed",
-    "after",
-    "fulfils",
-    "chosen",
-    "describe",
-    "plan",
-    "then",
-    "way",
-    "hidden",
+from weft_tabletop.world.scenes import Scene, scene_from_text
+from weft_tabletop.world.wordings import (
+    BACKGROUND_PATTERN,
+    CHOICES,
+    CONTENTS_PATTERN,
+    SLOTS,
+    WORDINGS,
+    pluralise,
+    with_article,
 )
-HELPED = ("then", "way", "hidden")  # questions that a picture helps to answer
+
+IMAGE_SLOTS = ("image", "source", "other")
+ARTICLES = ("thing", "what", "shape")  # arguments that wordings also use with an article
+UNITS = {"steps": "step", "hours": "hour"}  # arguments that wordings count
 
 
 class TableRequest(Struct, frozen=True):
-    """A sentence, understood: its kind, its arguments as operations want them, and its pictures by slot (as the text
-    calls them)."""
+    """A sentence that was understood: its kind, its arguments as operations want them, and the names of its images by
+    slot."""
 
     kind: str
     args: Mapping[str, str]
@@ -250,113 +43,113 @@ class TableRequest(Struct, frozen=True):
 def phrase_request(
     kind: str, args: Mapping[str, str], images: Mapping[str, str], rng: random.Random, *, choice: bool = False
 ) -> str:
-    """One of the kind's wordings; as a question with options if it is a `choice`."""
-    return wording(rng.choice((CHOICES if choice else WORDINGS)[kind]), args, images)
+    """Word a request or question in one of its kind's wordings; as a question with options if it is a `choice`."""
+    return fill_wording(rng.choice(_templates(choice)[kind]), args, images)
 
 
-def wording(template: str, args: Mapping[str, str], images: Mapping[str, str]) -> str:
+def fill_wording(template: str, args: Mapping[str, str], images: Mapping[str, str]) -> str:
+    """Fill the slots of a wording."""
     return template.format_map({**_args_to_text(args), **images})
 
 
 def parse(text: str, *, choice: bool = False) -> TableRequest | None:
-    """What a sentence asks; None if it is none of ours."""
-    for kind, pattern in _patterns(choice):
+    """Return what a sentence asks for; None if it is not one of the tabletop's sentences."""
+    for kind, pattern in _compile_patterns(choice):
         match = pattern.fullmatch(text.strip())
-        if match:
-            found = match.groupdict()
-            images = {name: found.pop(name) for name in ("image", "source", "other") if name in found}
-            return TableRequest(kind, _args_from_text(found), images)
+        if match is None:
+            continue
+        slots = match.groupdict()
+        images = {name: slots.pop(name) for name in IMAGE_SLOTS if name in slots}
+        return TableRequest(kind, _args_from_text(slots), images)
     return None
 
 
-def with_article(thing: str) -> str:
-    return ("an " if thing[0] in "aeiou" else "a ") + thing
-
-
-def plural(thing: str) -> str:
-    return thing + ("es" if thing.endswith("s") else "s")
-
-
 def describe_scene(scene: Scene) -> str:
-    """A scene in words, as a picture is asked for."""
-    return f"a {scene.background} table with {contents(scene)}"
-
-
-def contents(scene: Scene) -> str:
-    return ", ".join(f"{with_article(str(thing))} at {cell}" for cell, thing in scene.things().items()) or "nothing"
+    """Describe a scene in the words with which an image of it is requested."""
+    contents = ", ".join(f"{with_article(str(thing))} at {cell}" for cell, thing in scene.things().items())
+    return f"a {scene.background} table with {contents or 'nothing'}"
 
 
 def parse_scene(text: str) -> Scene | None:
-    match = re.fullmatch(rf"a ({_GROUND}) table with ({_LIST})\.?", text.strip())
+    """Return the scene that `describe_scene` described; None for any other text."""
+    match = re.fullmatch(rf"a ({BACKGROUND_PATTERN}) table with ({CONTENTS_PATTERN})\.?", text.strip())
     if match is None:
         return None
-    return scene_from_text(f"{match.group(1)}: {_without_articles(match.group(2))}")
+    return scene_from_text(f"{match.group(1)}: {_remove_articles(match.group(2))}")
 
 
 def _args_to_text(args: Mapping[str, str]) -> dict[str, str]:
-    """Arguments in the forms that wordings use."""
-    made = dict(args)
-    for name in ("thing", "what", "shape"):
+    """The arguments, and the other forms in which wordings use them."""
+    slots = dict(args)
+    for name in ARTICLES:
         if name in args:
-            made[f"a_{name}"] = with_article(args[name])
+            slots[f"a_{name}"] = with_article(args[name])
     if "shape" in args:
-        made["shapes"] = plural(args["shape"])
+        slots["shapes"] = pluralise(args["shape"])
     if "thing" in args:
-        made["things_counted"] = plural(args["thing"])
+        slots["things_counted"] = pluralise(args["thing"])
     if "things" in args:
-        things = args["things"].split(", ")
-        if things == ["nothing"]:
-            made["contents"] = "nothing"
-        else:
-            made["contents"] = ", ".join(map(with_article, things))
-        made["order"] = ", then ".join(map(with_article, things))
-    if "steps" in args:
-        if args["steps"] == "1":
-            made["steps"] = "1 step"
-        else:
-            made["steps"] = f"{args['steps']} steps"
-    if "hours" in args:
-        if args["hours"] == "1":
-            made["hours"] = "1 hour"
-        else:
-            made["hours"] = f"{args['hours']} hours"
-    return made
+        things = [with_article(thing) for thing in args["things"].split(", ")]
+        is_empty = args["things"] == "nothing"
+        slots["contents"] = "nothing" if is_empty else ", ".join(things)
+        slots["order"] = ", then ".join(things)
+    for name, unit in UNITS.items():
+        if name in args:
+            plural = "" if args[name] == "1" else "s"
+            slots[name] = f"{args[name]} {unit}{plural}"
+    return slots
 
 
-def _args_from_text(found: Mapping[str, str]) -> dict[str, str]:
-    """Arguments back from the forms that wordings use."""
-    made: dict[str, str] = {}
-    for name, text in found.items():
+def _args_from_text(slots: Mapping[str, str]) -> dict[str, str]:
+    """The arguments from the forms in which wordings use them."""
+    args: dict[str, str] = {}
+    for name, text in slots.items():
         if name.startswith("a_"):
-            made[name[2:]] = text.partition(" ")[2]
-        elif name in ("things_counted", "shapes"):
-            made["thing" if name == "things_counted" else "shape"] = text.removesuffix(
-                "es" if text.endswith("crosses") else "s"
-            )
+            args[name[2:]] = text.partition(" ")[2]
+        elif name == "things_counted":
+            args["thing"] = _singularise(text)
+        elif name == "shapes":
+            args["shape"] = _singularise(text)
         elif name == "contents":
-            made["things"] = _without_articles(text)
+            args["things"] = _remove_articles(text)
         elif name == "order":
-            made["things"] = ", ".join(item.partition(" ")[2] for item in text.split(", then "))
-        elif name in ("steps", "hours"):
-            made[name] = text[0]
+            args["things"] = ", ".join(item.partition(" ")[2] for item in text.split(", then "))
+        elif name in UNITS:
+            args[name] = text[0]
         else:
-            made[name] = text
-    return made
+            args[name] = text
+    return args
 
 
-def _without_articles(text: str) -> str:
+def _singularise(text: str) -> str:
+    if text.endswith("crosses"):
+        return text.removesuffix("es")
+    return text.removesuffix("s")
+
+
+def _remove_articles(text: str) -> str:
     if text == "nothing":
         return text
     return ", ".join(item.partition(" ")[2] for item in text.split(", "))
 
 
+def _templates(choice: bool) -> Mapping[str, Sequence[str]]:
+    if choice:
+        return CHOICES
+    return WORDINGS
+
+
 @functools.cache
-def _patterns(choice: bool) -> list[tuple[str, re.Pattern[str]]]:
-    made: list[tuple[str, re.Pattern[str]]] = []
-    for kind, templates in (CHOICES if choice else WORDINGS).items():
+def _compile_patterns(choice: bool) -> list[tuple[str, re.Pattern[str]]]:
+    """A regular expression for each wording, with its slots as named groups."""
+    patterns: list[tuple[str, re.Pattern[str]]] = []
+    for kind, templates in _templates(choice).items():
         for template in templates:
-            pattern = re.sub(
-                r"\\\{(\w+)\\\}", lambda match: f"(?P<{match.group(1)}>{SLOTS[match.group(1)]})", re.escape(template)
-            )
-            made.append((kind, re.compile(pattern)))
-    return made
+            pattern = re.sub(r"\\\{(\w+)\\\}", _slot_pattern, re.escape(template))
+            patterns.append((kind, re.compile(pattern)))
+    return patterns
+
+
+def _slot_pattern(match: re.Match[str]) -> str:
+    slot = match.group(1)
+    return f"(?P<{slot}>{SLOTS[slot]})"

@@ -1,71 +1,92 @@
-"""What a listener on the tabletop makes of its messages: the last request as one sentence, and the pictures by the
-number it calls them."""
+"""How a tabletop model reads its messages: the last request as one sentence, and the images by the numbers that the
+request uses."""
 
 import re
+from collections.abc import Sequence
 
 from weft.types import Image, Message, Part, Text, build_caption
 from weft_tabletop.world.choices import parse_choice
-from weft_tabletop.world.language import SHOW, THINK, parse
+from weft_tabletop.world.language import parse
+from weft_tabletop.world.wordings import SHOW, THINK
 
-TASK = "\n\nTask: "  # between how to answer and what to do
-NAMED = re.compile(r"Image #(\d+):?\s*$")
+TASK = "\n\nTask: "  # between the instruction how to answer and what is asked
+CAPTION = re.compile(r"Image #(\d+):?\s*$")
 
 
 def shorten_request(text: str) -> str:
-    """A request that says in many words how to answer, in few: with thinking first, or with a picture first, or
-    plainly."""
-    word, task = split_request(text)
-    return f"{word} {task}".strip()
+    """Replace the instruction how to answer, if there is one, by the tabletop's own short one."""
+    style, task = split_request(text)
+    return f"{style} {task}".strip()
 
 
 def split_request(text: str) -> tuple[str, str]:
-    """How a request is to be answered (`THINK`, `SHOW` or plainly), and what it asks."""
-    told, mark, task = text.partition(TASK)
+    """Split a request into how to answer it (`THINK`, `SHOW` or the empty string) and what it asks."""
+    before, mark, task = text.partition(TASK)
     if not mark:
         return "", text
-    how = " ".join(told.split())
-    return THINK if "<think>" in how else SHOW if "Final Answer" in how and "picture first" in how else "", task
+    instruction = " ".join(before.split())
+    if "<think>" in instruction:
+        return THINK, task
+    if "Final Answer" in instruction and "picture first" in instruction:
+        return SHOW, task
+    return "", task
 
 
 def answer_style(messages: tuple[Message, ...]) -> str:
-    """The same of the last message."""
-    return next(
-        (how for part in messages[-1].parts if isinstance(part, Text) and (how := split_request(part.text)[0])), ""
-    )
+    """How the last message is to be answered: `THINK`, `SHOW` or the empty string."""
+    for part in messages[-1].parts:
+        if isinstance(part, Text):
+            style, _ = split_request(part.text)
+            if style:
+                return style
+    return ""
 
 
 def read_request(messages: tuple[Message, ...]) -> tuple[str, dict[int, Image]]:
-    """The last request as one sentence, and the pictures by the number it calls them: from captions and mentions before
-    them; else, where the sentence is whole without them, by their order in the dialogue; else by their order before the
-    text, or their place in it."""
-    messages = tuple(Message(message.role, tuple(map(_without_style, message.parts))) for message in messages)
+    """Return the last request as one sentence, and the images by number.
+
+    Numbers come from captions and from mentions right before images. Without any, the images are numbered by their
+    order: in the whole dialogue if the sentence is complete without them, else in the last message. An image in the
+    middle of the last message is then replaced by its number.
+    """
+    messages = tuple(Message(message.role, tuple(map(_remove_instruction, message.parts))) for message in messages)
+    parts = messages[-1].parts
+    images = _find_captioned_images(messages)
+    captions = {build_caption(number) for number in images}
+    sentence = "".join(part.text for part in parts if isinstance(part, Text) and part not in captions)
+    if images:
+        return sentence, images
+    if parse(sentence) or parse_choice(sentence):
+        return sentence, _number_images([part for message in messages for part in message.parts])
+    numbered = _number_images(parts)
+    are_first = all(isinstance(part, Image) for part in parts[: len(numbered)])
+    if are_first:
+        return sentence, numbered
+    numbers = iter(numbered)
+    words = [part.text if isinstance(part, Text) else f"Image #{next(numbers)}" for part in parts]
+    return "".join(words), numbered
+
+
+def _find_captioned_images(messages: Sequence[Message]) -> dict[int, Image]:
+    """The images that follow a caption or a mention, by its number. A later image replaces an earlier one."""
     images: dict[int, Image] = {}
     for message in messages:
-        for before, part in zip((None, *message.parts), message.parts, strict=False):
-            if isinstance(before, Text) and isinstance(part, Image):
-                named = NAMED.search(before.text)
-            else:
-                named = None
-            if named and isinstance(part, Image):
-                images[int(named.group(1))] = part
-    parts = messages[-1].parts
-    shown = [part for part in parts if isinstance(part, Image)]
-    captions = {build_caption(number) for number in images}
-    alone = "".join(part.text for part in parts if isinstance(part, Text) and part not in captions)
-    if not images and (parse(alone) or parse_choice(alone)):
-        everything = [part for message in messages for part in message.parts if isinstance(part, Image)]
-        return alone, dict(enumerate(everything, start=1))
-    if images or not shown:
-        return alone, images
-    numbered = dict(enumerate(shown, start=1))
-    if all(isinstance(part, Image) for part in parts[: len(shown)]):
-        return "".join(part.text for part in parts if isinstance(part, Text)), numbered
-    numbers = iter(numbered)
-    return "".join(f"Image #{next(numbers)}" if isinstance(part, Image) else part.text for part in parts), numbered
+        previous: Part | None = None
+        for part in message.parts:
+            if isinstance(part, Image) and isinstance(previous, Text):
+                match = CAPTION.search(previous.text)
+                if match is not None:
+                    images[int(match.group(1))] = part
+            previous = part
+    return images
 
 
-def _without_style(part: Part) -> Part:
-    """Without how it is to be answered."""
+def _number_images(parts: Sequence[Part]) -> dict[int, Image]:
+    return dict(enumerate((part for part in parts if isinstance(part, Image)), start=1))
+
+
+def _remove_instruction(part: Part) -> Part:
+    """Remove the instruction how to answer."""
     if isinstance(part, Text) and TASK in part.text:
         return Text(split_request(part.text)[1])
     return part

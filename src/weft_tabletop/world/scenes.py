@@ -1,8 +1,8 @@
-"""The tabletop: a 4x4 table on a coloured background, a cell empty or with one object. `draw` makes its image, `read`
-gets the scene back from a image, a model's blurred or noisy one included, and says how sure it is.
+"""The tabletop: a 4x4 table on a coloured background, where a cell is empty or holds one object. `draw` makes the image
+of a scene; `read` returns the scene of an image, even a blurred or noisy one, and says how sure it is.
 
-Guarantee: `read(draw(scene)).scene == scene` for every scene. A reading is `sure` only if every cell is close to its
-best template and far closer than to any other; cells that are not are listed as `unknown`."""
+Guarantee: `read(draw(scene)).scene == scene` for every scene. A reading is sure only if every cell is close to its best
+template and far closer to it than to any other. Cells that are not are listed as `unknown`."""
 
 import functools
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from PIL import Image as Pil
 
     Array = NDArray[np.float32]
+    Pixels = NDArray[np.uint8]
 
 ROWS = "abcd"
 COLUMNS = "1234"
@@ -40,11 +41,12 @@ BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
 }
 SIDE = 64
 CELL = 16
-FINE = 8  # outlines are drawn so much larger, then made small
-# how images come back: as drawn, blurred by so many pixels, or (below zero) with blurred colour
-LOOKS = (0.0, 0.7, 1.1, 1.6, -1.2)
-FAR = 45.0  # the most a cell may differ from its best template, on average over its pixels
-SURE = 0.08  # the least confidence at which a cell counts as read
+OVERSAMPLING = 8  # outlines are drawn this much larger, then reduced: that is the anti-aliasing
+# How images come back from models and files: as drawn, blurred by so many pixels, or, if negative, with blurred colour
+# alone, as JPEG leaves it.
+BLURS = (0.0, 0.7, 1.1, 1.6, -1.2)
+MAX_DISTANCE = 45.0  # of a cell from its best template, on average over its pixels
+MIN_CONFIDENCE = 0.08  # below which a cell counts as unknown
 
 
 class Thing(Struct, frozen=True, order=True):
@@ -58,7 +60,13 @@ class Thing(Struct, frozen=True, order=True):
 
 
 THINGS = tuple(Thing(colour, shape) for colour in COLOURS for shape in SHAPES)
-OBJECTS = tuple(thing for thing in THINGS if thing.shape != "dot")  # dots are what routes are drawn with
+OBJECTS = tuple(thing for thing in THINGS if thing.shape != "dot")  # routes are drawn with dots
+
+
+def parse_thing(text: str) -> Thing:
+    """The object that `str(thing)` wrote."""
+    colour, _, shape = text.partition(" ")
+    return Thing(colour, shape)
 
 
 class Scene(Struct, frozen=True):
@@ -71,25 +79,28 @@ class Scene(Struct, frozen=True):
         return self.cells[CELLS.index(cell)]
 
     def put(self, changes: Mapping[str, Thing | None], background: str | None = None) -> "Scene":
+        """The scene with other objects in these cells; None empties a cell."""
         cells = tuple(changes.get(name, thing) for name, thing in zip(CELLS, self.cells, strict=True))
         return Scene(background or self.background, cells)
 
     def things(self) -> dict[str, Thing]:
+        """The objects by cell, in the order of the cells."""
         return {name: thing for name, thing in zip(CELLS, self.cells, strict=True) if thing is not None}
 
     def changed_cells(self, other: "Scene") -> list[str]:
-        """Cells that are not the same in both."""
+        """The cells that differ between the two scenes."""
         return [name for name, a, b in zip(CELLS, self.cells, other.cells, strict=True) if a != b]
 
     def __str__(self) -> str:
-        return f"{self.background}: " + (
-            ", ".join(f"{thing} at {cell}" for cell, thing in self.things().items()) or "nothing"
-        )
+        return f"{self.background}: {list_things(self) or 'nothing'}"
 
 
 class SceneReading(Struct, frozen=True):
-    """What a image shows. `confidence` is that of the least certain cell, 0 to 1; `residual` the mean
-    distance (0 to 255) from a clean drawing of the same scene."""
+    """What an image shows.
+
+    `confidence` is that of the least certain cell, 0 to 1. `residual` is the mean distance, 0 to 255, from a clean
+    drawing of the same scene.
+    """
 
     scene: Scene
     confidence: float
@@ -101,102 +112,143 @@ class SceneReading(Struct, frozen=True):
         return not self.unknown
 
 
+def list_things(scene: Scene) -> str:
+    """The objects with their cells, such as `red star at a1, blue ring at c3`; empty for an empty table."""
+    return ", ".join(f"{thing} at {cell}" for cell, thing in scene.things().items())
+
+
+def scene_from_text(text: str) -> Scene:
+    """The scene that `str(scene)` wrote."""
+    background, _, contents = text.partition(": ")
+    scene = Scene(background)
+    if contents == "nothing":
+        return scene
+    changes: dict[str, Thing | None] = {}
+    for item in contents.split(", "):
+        thing, _, cell = item.partition(" at ")
+        changes[cell] = parse_thing(thing)
+    return scene.put(changes)
+
+
 def draw(scene: Scene) -> "Pil.Image":
-    """64 x 64 pixels, anti-aliased; the same scene gives the same pixels."""
+    """Draw a scene at 64 x 64 pixels, anti-aliased. The same scene always gives the same pixels."""
+    return join_tiles([draw_tile(scene.background, thing) for thing in scene.cells])
+
+
+def join_tiles(tiles: "list[Pixels]") -> "Pil.Image":
+    """Join the tiles of sixteen cells, row by row, to one image."""
     import numpy as np
     from PIL import Image as Pil
 
-    rows = [
-        np.concatenate([tile_pixels(scene.background, scene.cells[4 * row + column]) for column in range(4)], axis=1)
-        for row in range(4)
-    ]
+    rows = [np.concatenate(tiles[start : start + 4], axis=1) for start in range(0, 16, 4)]
     return Pil.fromarray(np.concatenate(rows, axis=0))
 
 
 def read(image: "Pil.Image") -> SceneReading:
-    """The scene whose image is nearest, whatever the image's size."""
+    """Return the scene whose drawing is nearest to an image of any size.
+
+    Each cell is compared with the templates of all objects, for each background and each kind of blur. The whole image
+    has one background and one blur: those with the smallest sum of distances.
+    """
+    import numpy as np
+
+    tiles = _split_tiles(image)
+    templates, squared_norms = _build_templates()
+    products = (tiles @ templates.reshape(-1, templates.shape[2]).T).reshape(16, *templates.shape[:2])
+    squared_distances = np.maximum((tiles**2).sum(1)[:, None, None] - 2 * products + squared_norms, 0.0)
+    look = int(squared_distances.min(axis=2).sum(axis=0).argmin())
+    by_object = squared_distances[:, look]
+    order = np.argsort(by_object, axis=1)
+    best = np.take_along_axis(by_object, order[:, :1], axis=1)[:, 0]
+    second = np.take_along_axis(by_object, order[:, 1:2], axis=1)[:, 0]
+    confidence = (second - best) / (second + 1.0)
+    distance = np.sqrt(best / tiles.shape[1])
+    objects: tuple[Thing | None, ...] = (None, *THINGS)
+    scene = Scene(tuple(BACKGROUNDS)[look // len(BLURS)], tuple(objects[int(index)] for index in order[:, 0]))
+    is_unknown = (confidence < MIN_CONFIDENCE) | (distance > MAX_DISTANCE)
+    unknown = tuple(cell for cell, unsure in zip(CELLS, is_unknown, strict=True) if unsure)
+    sharp_look = look - look % len(BLURS)
+    sharp = np.take_along_axis(squared_distances[:, sharp_look], order[:, :1], axis=1)
+    residual = float(np.sqrt(sharp.mean() / tiles.shape[1]))
+    return SceneReading(scene, float(confidence.min()), residual, unknown)
+
+
+def _split_tiles(image: "Pil.Image") -> "Array":
+    """The pixels of the sixteen cells, one row of numbers each, at the table's own size."""
     import numpy as np
     from PIL import Image as Pil
 
     rgb = image.convert("RGB")
     if rgb.size != (SIDE, SIDE):
-        rgb = rgb.resize((SIDE, SIDE), Pil.Resampling.BOX if min(rgb.size) >= SIDE else Pil.Resampling.BICUBIC)
+        is_larger = min(rgb.size) >= SIDE
+        rgb = rgb.resize((SIDE, SIDE), Pil.Resampling.BOX if is_larger else Pil.Resampling.BICUBIC)
     pixels = np.asarray(rgb, dtype=np.float32)
-    tiles = pixels.reshape(4, CELL, 4, CELL, 3).transpose(0, 2, 1, 3, 4).reshape(16, -1)
-    # (looks, 1 + things, pixels): every background as drawn, blurred and as JPEG leaves it
-    templates, squares = _templates()
-    products = (tiles @ templates.reshape(-1, templates.shape[2]).T).reshape(16, *templates.shape[:2])
-    distances = np.maximum((tiles**2).sum(1)[:, None, None] - 2 * products + squares, 0.0)
-    look = int(distances.min(axis=2).sum(axis=0).argmin())
-    table = distances[:, look]
-    order = np.argsort(table, axis=1)
-    best = np.take_along_axis(table, order[:, :1], axis=1)[:, 0]
-    second = np.take_along_axis(table, order[:, 1:2], axis=1)[:, 0]
-    confidence = (second - best) / (second + 1.0)
-    things: tuple[Thing | None, ...] = (None, *THINGS)
-    scene = Scene(tuple(BACKGROUNDS)[look // len(LOOKS)], tuple(things[int(at)] for at in order[:, 0]))
-    off = np.sqrt(best / tiles.shape[1])
-    unknown = tuple(CELLS[at] for at in range(16) if confidence[at] < SURE or off[at] > FAR)
-    sharp = np.take_along_axis(distances[:, look - look % len(LOOKS)], order[:, :1], axis=1)
-    residual = float(np.sqrt(sharp.mean() / tiles.shape[1]))
-    return SceneReading(scene, float(confidence.min()), residual, unknown)
+    return pixels.reshape(4, CELL, 4, CELL, 3).transpose(0, 2, 1, 3, 4).reshape(16, -1)
 
 
 @functools.cache
-def _templates() -> "tuple[Array, Array]":
+def _build_templates() -> "tuple[Array, Array]":
+    """The templates (looks, 1 + objects, pixels) and their squared norms. A look is a background with a blur."""
     import numpy as np
 
-    made = [
-        [_look(tile_pixels(name, thing), tile_pixels(name, None), look).reshape(-1) for thing in (None, *THINGS)]
-        for name in BACKGROUNDS
-        for look in LOOKS
-    ]
-    templates = np.array(made, dtype=np.float32)
+    looks: list[list[Pixels]] = []
+    for background in BACKGROUNDS:
+        empty = draw_tile(background, None)
+        for blur in BLURS:
+            row = [_blur_tile(draw_tile(background, thing), empty, blur).reshape(-1) for thing in (None, *THINGS)]
+            looks.append(row)
+    templates = np.array(looks, dtype=np.float32)
     return templates, (templates**2).sum(axis=2)
 
 
-def _look(tile: "NDArray[np.uint8]", empty: "NDArray[np.uint8]", look: float) -> "NDArray[np.uint8]":
-    """A cell among empty ones, blurred by `look` pixels; a negative one blurs the colour alone, as JPEG does."""
+def _blur_tile(tile: "Pixels", empty: "Pixels", blur: float) -> "Pixels":
+    """A tile among empty ones, blurred by so many pixels; a negative number blurs the colour alone, as JPEG does."""
     import numpy as np
     from PIL import Image as Pil
     from PIL import ImageFilter
 
-    row = np.concatenate([empty, empty, empty], axis=1)
-    around = Pil.fromarray(np.concatenate([row, np.concatenate([empty, tile, empty], axis=1), row], axis=0))
-    blurred = around.filter(ImageFilter.GaussianBlur(abs(look)))
-    if look < 0:
-        light = around.convert("YCbCr").getchannel(0)
-        blurred = Pil.merge("YCbCr", (light, *blurred.convert("YCbCr").split()[1:])).convert("RGB")
+    empty_row = np.concatenate([empty, empty, empty], axis=1)
+    middle_row = np.concatenate([empty, tile, empty], axis=1)
+    neighbourhood = Pil.fromarray(np.concatenate([empty_row, middle_row, empty_row], axis=0))
+    blurred = neighbourhood.filter(ImageFilter.GaussianBlur(abs(blur)))
+    if blur < 0:
+        brightness = neighbourhood.convert("YCbCr").getchannel(0)
+        blurred = Pil.merge("YCbCr", (brightness, *blurred.convert("YCbCr").split()[1:])).convert("RGB")
     return np.asarray(blurred)[CELL : 2 * CELL, CELL : 2 * CELL]
 
 
 @functools.cache
-def tile_pixels(background: str, thing: Thing | None) -> "NDArray[np.uint8]":
-    """One cell: background with a fine edge, and the object."""
+def draw_tile(background: str, thing: Thing | None, scale: int = 1) -> "Pixels":
+    """Draw one cell, `scale` times as large: the background with a fine edge, and the object."""
     import numpy as np
     from PIL import Image as Pil
 
-    ground = BACKGROUNDS[background]
-    edge = tuple(value * 9 // 10 for value in ground)
-    tile = Pil.new("RGB", (CELL, CELL), edge)
-    tile.paste(ground, (0, 0, CELL - 1, CELL - 1))
+    side = CELL * scale
+    fill = BACKGROUNDS[background]
+    edge = tuple(value * 9 // 10 for value in fill)
+    tile = Pil.new("RGB", (side, side), edge)
+    tile.paste(fill, (0, 0, side - scale, side - scale))
     if thing is not None:
-        mask = Pil.new("L", (CELL * FINE, CELL * FINE), 0)
-        outline(mask, thing.shape, FINE)
-        tile.paste(COLOURS[thing.colour], (0, 0), mask.resize((CELL, CELL), Pil.Resampling.BOX))
+        # One outline for all sizes, so that a large object reads as the small one does.
+        mask = Pil.new("L", (CELL * OVERSAMPLING, CELL * OVERSAMPLING), 0)
+        _draw_outline(mask, thing.shape)
+        is_reduced = scale <= OVERSAMPLING
+        resampling = Pil.Resampling.BOX if is_reduced else Pil.Resampling.BICUBIC
+        tile.paste(COLOURS[thing.colour], (0, 0), mask.resize((side, side), resampling))
     return np.asarray(tile)
 
 
-def outline(mask: "Pil.Image", shape: str, scale: int) -> None:
+def _draw_outline(mask: "Pil.Image", shape: str) -> None:
+    """Fill a shape in the mask of one cell."""
     import math
 
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(mask)
-    centre = 7.5 * scale
-    radius = 6.0 * scale
+    centre = 7.5 * OVERSAMPLING
+    radius = 6.0 * OVERSAMPLING
 
-    def around(points: int, size: float, turn: float = 0.0) -> list[tuple[float, float]]:
+    def polygon(points: int, size: float, turn: float = 0.0) -> list[tuple[float, float]]:
         angles = [2 * math.pi * k / points + turn for k in range(points)]
         return [(centre + size * math.sin(angle), centre - size * math.cos(angle)) for angle in angles]
 
@@ -211,8 +263,8 @@ def outline(mask: "Pil.Image", shape: str, scale: int) -> None:
         base = centre + radius * 0.85
         pen.polygon([(centre, centre - radius), (centre + radius, base), (centre - radius, base)], fill=255)
     elif shape == "star":
-        outer = around(5, radius * 1.08)
-        inner = around(5, radius * 0.42, math.pi / 5)
+        outer = polygon(5, radius * 1.08)
+        inner = polygon(5, radius * 0.42, math.pi / 5)
         pen.polygon([point for pair in zip(outer, inner, strict=True) for point in pair], fill=255)
     elif shape == "cross":
         width = radius * 0.34
@@ -225,14 +277,3 @@ def outline(mask: "Pil.Image", shape: str, scale: int) -> None:
         pen.ellipse(box(radius * 0.42), fill=255)
     else:
         raise ValueError(f"no shape {shape!r}")
-
-
-def scene_from_text(text: str) -> Scene:
-    """The scene that `str(scene)` wrote."""
-    background, _, rest = text.partition(": ")
-    changes: dict[str, Thing | None] = {}
-    for item in rest.split(", ") if rest != "nothing" else ():
-        thing, _, cell = item.partition(" at ")
-        colour, _, shape = thing.partition(" ")
-        changes[cell] = Thing(colour, shape)
-    return Scene(background).put(changes)

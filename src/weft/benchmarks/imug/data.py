@@ -174,7 +174,10 @@ class ImugRecords(Records):
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
         subdomain = record.get("subdomain", record.get("category"))
-        key = (str(record.get("domain") or ""), str(subdomain or ""), str(record.get("sample_id") or ""))
+        sample_id: Any = record.get("sample_id")
+        if type(sample_id) is int:
+            sample_id = str(sample_id)
+        key = (str(record.get("domain") or ""), str(subdomain or ""), str(sample_id or ""))
         for field, value in zip(("domain", "subdomain", "sample_id"), key, strict=True):
             if not value or set(value) & set("/\\") or value.startswith(".") or not value.isprintable():
                 self.fail(name, field, f"{value[:80]!r} must be a plain name")

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from weft.benchmarks.imug import mcq, released
 from weft.benchmarks.imug.facts import ChoiceFacts, read_choice_facts, read_points_facts
 from weft.benchmarks.imug.outputs import ERROR_PREFIX
-from weft.benchmarks.official import FAILED, UNSCORED, Official
+from weft.benchmarks.official import NO_MODEL_OUTPUT, NO_SCORE, UNSCORED, LeftOut, Official
 from weft.types import MissingScore, OfficialReading, Question, Verdict
 
-UNLISTED = MissingScore("the released scripts do not list this question as a dynamic one")
+UNLISTED = LeftOut("the released scripts do not list this question as a dynamic one")
 NO_KEY = MissingScore("its key was not worked out")
 
 
@@ -22,16 +22,20 @@ class ImugOfficial(Official):
     prompts = released.SYSTEM
     settings = released.SETTINGS
     published_judge = "qwen3-vl-235b-a22b-thinking"
+    published_samples = 3113
 
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
         """Read the share of a choice, or the mean of the points, from 0 to 5."""
+        reading: OfficialReading | None = None
         if "choice" in question.metrics:
             score = released.read_choice_as_released(question, text)
+            if score is not None:
+                reading = OfficialReading(score)
         else:
-            score = released.read_points_as_released(text)
-        if score is None:
+            reading = released.read_points_as_released(text)
+        if reading is None:
             return {}
-        return {question.metrics[0]: OfficialReading(score)}
+        return {question.metrics[0]: reading}
 
     def score(self, verdict: Verdict) -> float | MissingScore:
         """Return the score in percent, computed in the scripts' order: other orders round differently."""
@@ -48,12 +52,14 @@ class ImugOfficial(Official):
         return super().find_reading(verdict)
 
     def reading_without_reply(self, verdict: Verdict) -> OfficialReading | MissingScore:
+        if verdict.value is not None and verdict.by == "judge" and verdict.keys:
+            return NO_SCORE  # weft alone could read the judge's reply
         if verdict.metric == "choice":
             return _read_choice(verdict, read_choice_facts(verdict))
         if verdict.value is None:
             return UNSCORED
         if verdict.by == "failure":
-            return FAILED
+            return NO_MODEL_OUTPUT
         points = read_points_facts(verdict).points
         return OfficialReading(sum(points) / len(points))
 
@@ -71,7 +77,7 @@ def _read_choice(verdict: Verdict, facts: ChoiceFacts) -> OfficialReading | Miss
     A question whose key was not worked out is left out, unless no key could give the reply a point.
     """
     key = facts.union or facts.key
-    if not key.strip():
+    if not key:
         return NO_KEY
     if facts.dynamic and (verdict.by == "failure" or facts.response.startswith(ERROR_PREFIX)):
         if mcq.find_standalone_letters(facts.response):

@@ -8,7 +8,7 @@ model's own replies. Under `official`, inputs are the released client's, and mis
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -19,8 +19,8 @@ from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts, build_choice_fa
 from weft.benchmarks.imug.grid_official import MAX_PIXELS, read_grid_as_released
 from weft.benchmarks.imug.official import OFFICIAL
 from weft.benchmarks.imug.options import ImugOptions
-from weft.benchmarks.imug.outputs import ImugOutputs
-from weft.benchmarks.official import OFFICIAL_VARIANT
+from weft.benchmarks.imug.outputs import UNREADABLE, ImugOutputs
+from weft.benchmarks.official import OFFICIAL_VARIANT, find_released_image
 from weft.benchmarks.paired_verdicts import PairedVerdicts
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
@@ -42,6 +42,9 @@ from weft.types import (
     Verdict,
 )
 from weft.untrusted import dict_or_empty
+
+if TYPE_CHECKING:
+    from PIL import Image as Pil
 
 ReferenceImage = tuple[int, str, Image]  # turn, from 1; whether `given` or `made` there; the image
 
@@ -152,84 +155,131 @@ class Imug(Benchmark):
             return ("choice",)
         return ("points",)
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        if answered.turn.modality == "text":
-            yield from self._assess_choice(answered)
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        if judged_turn.turn.modality == "text":
+            yield from self._assess_choice(judged_turn)
             return
-        gold: PointsGold = answered.turn.gold
-        detail = _build_detail(answered)
+        gold: PointsGold = judged_turn.turn.gold
+        detail = _build_detail(judged_turn)
         if gold.grid is not None:
-            yield answered.check("points", lambda blobs: [_score_cubes(answered, blobs)], detail)
+            yield judged_turn.check("points", lambda blobs: [_score_cubes(judged_turn, blobs)], detail)
             return
         for reference in gold.references:
-            if reference.kind == "output" and answered.is_unavailable(reference.turn - 1):
+            if reference.kind == "output" and judged_turn.is_unavailable(reference.turn - 1):
                 reason = (
                     f"it is judged against the image of turn {reference.turn}, which has no reply through no fault of "
                     "the model"
                 )
-                yield answered.verdict("points", None, reason, detail=detail)
-                if answered.is_precomputed:
-                    yield from self._ask_about_missing_image(answered)
+                yield judged_turn.verdict("points", None, reason, detail=detail)
+                yield from self._ask_about_missing_image(judged_turn)
                 return
-        yield self._ask_points(answered)
+        yield self._ask_points(judged_turn)
+        if _is_lost(judged_turn):
+            yield _leave_out(judged_turn)
 
-    def on_no_answer(self, answered: JudgedTurn) -> Iterable[Assessment]:
+    def on_no_answer(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
         """Yield zeros, and under `official` what the scripts ask about a missing image."""
-        gold: ChoiceGold | PointsGold = answered.turn.gold
+        gold: ChoiceGold | PointsGold = judged_turn.turn.gold
         if isinstance(gold, ChoiceGold) and not gold.key and not gold.dynamic:
-            yield from self._assess_choice(answered)
+            yield from self._assess_choice(judged_turn)
             return
-        yield from score_zero(answered, self.metrics_for(answered.turn), _build_detail(answered))
-        yield from self._ask_about_missing_image(answered)
+        yield from score_zero(judged_turn, self.metrics_for(judged_turn.turn), _build_detail(judged_turn))
+        yield from self._ask_about_missing_image(judged_turn)
 
-    def on_failed(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        yield from leave_unscored(answered, self.metrics_for(answered.turn), _build_detail(answered))
-        if answered.is_precomputed:
-            yield from self._ask_about_missing_image(answered)
+    def on_failed(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        """Yield unscored verdicts, and what the scripts make of a missing image, or of one that they alone can read."""
+        gold: ChoiceGold | PointsGold = judged_turn.turn.gold
+        if (
+            isinstance(gold, PointsGold)
+            and gold.grid is not None
+            and find_released_image(judged_turn.reply) is not None
+        ):
+            yield judged_turn.check("points", lambda blobs: _read_cubes_as_released(judged_turn, blobs))
+            return
+        yield from leave_unscored(judged_turn, self.metrics_for(judged_turn.turn), _build_detail(judged_turn))
+        yield from self._ask_about_missing_image(judged_turn)
 
-    def _ask_about_missing_image(self, answered: JudgedTurn) -> Iterator[Question]:
-        """Yield the scripts' question about the images that remain, under `official` alone."""
-        if answered.options.official and answered.turn.modality != "text":
-            yield replace(self._ask_points(answered), variant=OFFICIAL_VARIANT)
+    def _ask_about_missing_image(self, judged_turn: JudgedTurn) -> Iterator[Assessment]:
+        """Yield the scripts' question about the images that remain, under `official` alone.
 
-    def _ask_points(self, answered: JudgedTurn) -> Question:
-        image = answered.reply.last_image
-        gold: PointsGold = answered.turn.gold
-        if answered.rubrics.official:
+        A turn that depends on a failed call of this run is not asked about: the next run makes the call again.
+        """
+        if judged_turn.turn.modality == "text":
+            return
+        if _is_lost(judged_turn):
+            yield _leave_out(judged_turn)
+        elif judged_turn.options.official and (
+            judged_turn.is_precomputed or judged_turn.reply.outcome in ("empty", "refused")
+        ):
+            yield replace(self._ask_points(judged_turn), variant=OFFICIAL_VARIANT)
+
+    def _ask_points(self, judged_turn: JudgedTurn) -> Question:
+        image = find_released_image(judged_turn.reply)
+        gold: PointsGold = judged_turn.turn.gold
+        if judged_turn.rubrics.official_prompts:
             count = len(gold.points)
             more = {"gold": gold.points, "detail": build_zero_points(count)}
-            return released.build_points_question(answered, image, rubric.points_schema(count), more)
-        return rubric.build_points_question(answered, image, _reference_images(answered))
+            return released.build_points_question(
+                judged_turn, image, rubric.points_schema(count, is_counted=False), more
+            )
+        return rubric.build_points_question(judged_turn, image, _reference_images(judged_turn))
 
-    def _assess_choice(self, answered: JudgedTurn) -> Iterator[Assessment]:
+    def _assess_choice(self, judged_turn: JudgedTurn) -> Iterator[Assessment]:
         """Yield a verdict by the key, or the question that works out a dynamic key."""
-        gold: ChoiceGold = answered.turn.gold
-        detail = _build_detail(answered)
+        gold: ChoiceGold = judged_turn.turn.gold
+        detail = _build_detail(judged_turn)
         if not gold.dynamic and not gold.key:
-            yield answered.verdict("choice", None, f"its key, {gold.raw!r}, names no option", detail=detail)
+            reading: OfficialReading | None = None
+            if gold.raw:
+                reading = OfficialReading(mcq.score_as_released(judged_turn.reply.raw_text, gold.raw))
+            reason = f"its key, {gold.raw!r}, names no option"
+            yield judged_turn.verdict("choice", None, reason, detail=detail, reading=reading)
             return
         if not gold.dynamic:
-            answer = answered.reply.text
+            answer = judged_turn.reply.text
             value = mcq.score_strict(answer, gold.key, mcq.find_options(gold.question))
             reason = f"said {answer.strip()[:80]!r}; {gold.key} is right"
-            yield answered.verdict("choice", value, reason, detail=detail)
+            yield judged_turn.verdict("choice", value, reason, detail=detail)
             return
-        unavailable = [number for number in gold.looks_at if answered.is_unavailable(number - 1)]
+        unavailable = [number for number in gold.looks_at if judged_turn.is_unavailable(number - 1)]
         if not unavailable:
-            yield rubric.build_key_question(answered)
+            yield rubric.build_key_question(judged_turn)
             return
-        problem = f"is not asked in a run of {answered.options.turns} turns"
-        if self.includes(answered.sample.turns[unavailable[0] - 1], answered.options):
+        problem = f"is not asked in a run of {judged_turn.options.turns} turns"
+        if self.includes(judged_turn.sample.turns[unavailable[0] - 1], judged_turn.options):
             problem = "has no reply through no fault of the model"
         reason = f"its right answer depends on turn {unavailable[0]}, which {problem}"
-        yield answered.verdict("choice", None, reason, detail=detail)
-        if answered.options.official and answered.is_precomputed:  # the scripts ask with whatever replies there are
-            yield replace(rubric.build_key_question(answered), variant=OFFICIAL_VARIANT)
+        yield judged_turn.verdict("choice", None, reason, detail=detail)
+        is_readable = not any(_is_unreadable(judged_turn, number - 1) for number in unavailable)
+        if judged_turn.options.official and judged_turn.is_precomputed and is_readable:
+            # the scripts ask with whatever replies there are
+            yield replace(rubric.build_key_question(judged_turn), variant=OFFICIAL_VARIANT)
 
-    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
+    def to_scores(self, question: Question, parsed: dict[str, Any]) -> Sequence[Score]:
         if "choice" in question.metrics:
-            return [rubric.score_choice(question, found)]
-        return [rubric.score_points(question, found)]
+            return [rubric.score_choice(question, parsed)]
+        return [rubric.score_points(question, parsed)]
+
+
+def _is_unreadable(judged_turn: JudgedTurn, turn: int) -> bool:
+    """Whether a turn's output, made elsewhere, is there and cannot be read."""
+    reply = judged_turn.dialogue.get(turn)
+    return reply is not None and UNREADABLE in reply.notes
+
+
+def _is_lost(judged_turn: JudgedTurn) -> bool:
+    """Whether the released scripts lose an image turn: its own output, or one that it is judged against, is
+    unreadable."""
+    gold: PointsGold = judged_turn.turn.gold
+    turns = [judged_turn.turn.number]
+    turns += [reference.turn - 1 for reference in gold.references if reference.kind == "output"]
+    return any(_is_unreadable(judged_turn, turn) for turn in turns)
+
+
+def _leave_out(judged_turn: JudgedTurn) -> Verdict:
+    """Return the official row's verdict of an image turn that the released scripts lose."""
+    reason = "the released scripts cannot read an output that they look at here"
+    return judged_turn.verdict("points", None, reason, variant=OFFICIAL_VARIANT)
 
 
 def _history_output(turn: Turn, reply: Reply | None) -> tuple[Text | Image, ...]:
@@ -250,29 +300,26 @@ def _released_placeholder(turn: Turn, reply: Reply | None) -> tuple[Text, ...]:
     return (Text("Error"),)
 
 
-def _build_detail(answered: JudgedTurn) -> ChoiceFacts | PointsFacts:
-    gold: ChoiceGold | PointsGold = answered.turn.gold
+def _build_detail(judged_turn: JudgedTurn) -> ChoiceFacts | PointsFacts:
+    gold: ChoiceGold | PointsGold = judged_turn.turn.gold
     if isinstance(gold, ChoiceGold):
-        return build_choice_facts(gold, answered.reply.raw_text)
+        return build_choice_facts(gold, judged_turn.reply.raw_text)
     return build_zero_points(len(gold.points))
 
 
-def _score_cubes(answered: JudgedTurn, blobs: Blobs) -> Verdict:
+def _score_cubes(judged_turn: JudgedTurn, blobs: Blobs) -> Verdict:
     """Score an image of the cubes tasks, which is read from pixels, without a judge."""
-    gold: PointsGold = answered.turn.gold
+    gold: PointsGold = judged_turn.turn.gold
     assert gold.grid is not None
     count = len(gold.points)
-    reading = OfficialReading()
-    with blobs.decode_within_memory(answered.image) as image:
+    with blobs.decode_within_memory(judged_turn.image) as image:
         cells = grid.read_grid(image)
-        if image.width * image.height <= MAX_PIXELS:
-            released_points = grid.score_grid(read_grid_as_released(image), gold.grid, count)
-            reading = OfficialReading(sum(released_points) / count)
+        reading = _find_cubes_reading(gold, image)
     points = grid.score_grid(cells, gold.grid, count)
     description = "no lattice"
     if cells is not None:
         description = _format_grid(cells)
-    return answered.verdict(
+    return judged_turn.verdict(
         "points",
         sum(points) / (5 * count),
         f"{description} was read, {_format_grid(gold.grid)} is right",
@@ -282,35 +329,57 @@ def _score_cubes(answered: JudgedTurn, blobs: Blobs) -> Verdict:
     )
 
 
+def _find_cubes_reading(gold: PointsGold, image: "Pil.Image") -> OfficialReading:
+    """Return the scripts' mean of the points of an image of the cubes tasks."""
+    if gold.grid is None or image.width * image.height > MAX_PIXELS:
+        return OfficialReading()
+    points = grid.score_grid(read_grid_as_released(image), gold.grid, len(gold.points))
+    return OfficialReading(sum(points) / len(points))
+
+
+def _read_cubes_as_released(judged_turn: JudgedTurn, blobs: Blobs) -> list[Verdict]:
+    """Leave an image unscored that weft cannot read, and read it for the official row as the scripts do."""
+    detail = _build_detail(judged_turn)
+    verdicts = leave_unscored(judged_turn, ("points",), detail)
+    image = find_released_image(judged_turn.reply)
+    if image is not None:
+        with blobs.decode_within_memory(image) as pixels:
+            reading = _find_cubes_reading(judged_turn.turn.gold, pixels)
+        reason = "read by the released scripts alone"
+        official = judged_turn.verdict("points", None, reason, detail=detail, reading=reading, variant=OFFICIAL_VARIANT)
+        verdicts.append(official)
+    return verdicts
+
+
 def _format_grid(cells: grid.Grid) -> str:
     return " / ".join(map("".join, cells))
 
 
-def _reference_images(answered: JudgedTurn) -> list[ReferenceImage]:
+def _reference_images(judged_turn: JudgedTurn) -> list[ReferenceImage]:
     """Return the images that the model's image is judged against."""
-    gold: PointsGold = answered.turn.gold
+    gold: PointsGold = judged_turn.turn.gold
     references: list[ReferenceImage] = []
     for reference in gold.references:
         if reference.kind == "recent":
-            references += _most_recent_image(answered)
+            references += _most_recent_image(judged_turn)
         elif reference.kind == "output":
-            own = answered.image_of_turn(reference.turn - 1)
+            own = judged_turn.image_of_turn(reference.turn - 1)
             if own:
                 references.append((reference.turn, "made", own))
         else:
-            for image in _prompt_images(answered.sample.turns[reference.turn - 1]):
+            for image in _prompt_images(judged_turn.sample.turns[reference.turn - 1]):
                 references.append((reference.turn, "given", image))
     return references
 
 
-def _most_recent_image(answered: JudgedTurn) -> list[ReferenceImage]:
+def _most_recent_image(judged_turn: JudgedTurn) -> list[ReferenceImage]:
     """Return the last image before the model's own: of this turn's prompt, else of the latest turn that has one."""
-    turn = answered.turn
+    turn = judged_turn.turn
     images = _prompt_images(turn)
     if images:
         return [(turn.number + 1, "given", images[-1])]
-    for earlier in reversed(answered.sample.turns[: turn.number]):
-        own = answered.image_of_turn(earlier.number)
+    for earlier in reversed(judged_turn.sample.turns[: turn.number]):
+        own = judged_turn.image_of_turn(earlier.number)
         if own:
             return [(earlier.number + 1, "made", own)]
         images = _prompt_images(earlier)

@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.data import ChoiceGold, ImageReference, PointsGold
+from weft.benchmarks.official import find_released_image
 from weft.benchmarks.prompts import Rubrics, build_rubrics
 from weft.judges.official_prompts import PromptFunction, read_files
-from weft.types import Image, Message, Part, Question, Text, Turn
+from weft.types import Image, Message, OfficialReading, Part, Question, Text, Turn
 
 FOLDER = "scripts/auxiliary"
 SYSTEM = {"dynamic": f"{FOLDER}/dynamic_prompt.txt", "points": f"{FOLDER}/eval_prompt.txt"}
@@ -59,63 +60,65 @@ def read_released_rubrics(checkout: Path) -> Rubrics:
 
 
 def build_key_question(
-    answered: JudgedTurn, schema: dict[str, Any], accepted_schema: dict[str, Any], more: Mapping[str, Any]
+    judged_turn: JudgedTurn, schema: dict[str, Any], accepted_schema: dict[str, Any], more: Mapping[str, Any]
 ) -> Question:
     """Build the question for a dynamic key: one text, then the images of the turns that it is about.
 
     A text turn's reply is given as the dataset's own answer, not the model's.
     """
-    gold: ChoiceGold = answered.turn.gold
-    texts = answered.rubrics.texts
+    gold: ChoiceGold = judged_turn.turn.gold
+    texts = judged_turn.rubrics.texts
     images: list[Image] = []
     turns = texts["turns"]
     for number in sorted(gold.looks_at):
-        turn = answered.sample.turns[number - 1]
+        turn = judged_turn.sample.turns[number - 1]
         answer = texts["no answer"]
         if isinstance(turn.gold, ChoiceGold):
             answer = turn.gold.raw
-        image = answered.image_of_turn(number - 1)
+        image = find_released_image(judged_turn.dialogue.get(number - 1))
         if turn.modality == "image" and image is not None:
             images.append(image)
             answer = fill_text(texts["see picture"], number=len(images))
         question = _first_text(turn, texts["no question"])
         turns += fill_text(texts["turn"], turn=number, question=question, answer=answer)
-    groups = answered.sample.groups
+    groups = judged_turn.sample.groups
     choice_type = texts["single"]
     if groups["domain"] == "Botany" and groups["task"] == "natural_growth":
         choice_type = texts["several"]
     message = fill_text(
         texts["dynamic message"],
         turns=turns,
-        turn=answered.turn.number + 1,
-        question=_first_text(answered.turn),
+        turn=judged_turn.turn.number + 1,
+        question=_first_text(judged_turn.turn),
         type=choice_type,
     )
     parts = (Text(message), *images)
-    return _build_question("choice", answered, "dynamic", parts, schema, {**more, "accepted_schema": accepted_schema})
+    return _build_question(
+        "choice", judged_turn, "dynamic", parts, schema, {**more, "accepted_schema": accepted_schema}
+    )
 
 
 def build_points_question(
-    answered: JudgedTurn, judged: Image | None, schema: dict[str, Any], more: Mapping[str, Any]
+    judged_turn: JudgedTurn, judged_image: Image | None, schema: dict[str, Any], more: Mapping[str, Any]
 ) -> Question:
-    """Build the question about an image: its references, then the image `judged`, then one text.
+    """Build the question about an image: its references, then the image `judged_image`, then one text.
 
     As in the scripts, labels count missing references too, and if the image itself is missing, the last reference
     stands in its place.
     """
-    gold: PointsGold = answered.turn.gold
-    texts = answered.rubrics.texts
+    gold: PointsGold = judged_turn.turn.gold
+    texts = judged_turn.rubrics.texts
     labels: list[str] = []
     images: list[Image] = []
     for number, reference in enumerate(gold.references, start=1):
-        image = _reference_image(answered, reference)
+        image = _reference_image(judged_turn, reference)
         if image is not None:
             label = fill_text(texts["reference label"], number=number, turn=reference.turn, kind=reference.kind)
             labels.append(label)
             images.append(image)
-    if judged is not None:
+    if judged_image is not None:
         labels.append(fill_text(texts["target label"], number=len(images) + 1))
-        images.append(judged)
+        images.append(judged_image)
     image_list = texts["pictures"] + "".join(fill_text(texts["listed picture"], label=label) for label in labels)
     points: list[str] = []
     for number, point in enumerate(gold.points, start=1):
@@ -123,10 +126,10 @@ def build_points_question(
     message = fill_text(
         texts["points message"],
         pictures=image_list,
-        instruction=_first_text(answered.turn),
+        instruction=_first_text(judged_turn.turn),
         points="\n".join(points),
     )
-    return _build_question("points", answered, "points", (*images, Text(message)), schema, more)
+    return _build_question("points", judged_turn, "points", (*images, Text(message)), schema, more)
 
 
 def read_choice_as_released(question: Question, text: str) -> float | None:
@@ -144,10 +147,17 @@ def read_choice_as_released(question: Question, text: str) -> float | None:
     return mcq.score_as_released(answer, "".join(sorted(letters)))
 
 
-def read_points_as_released(text: str) -> float | None:
-    """Return the mean of whatever points came back: from 0 to 5, if they keep to their scale. None: they ask again."""
-    reply = _find_object(text) or {}
+def read_points_as_released(text: str) -> OfficialReading | None:
+    """Read the mean of whatever points came back: from 0 to 5, if they keep to their scale.
+
+    A reply without a point is stored without a score. None: the scripts ask again.
+    """
+    reply = _find_object(text)
+    if reply is None:
+        return None
     results: Any = reply.get("evaluation_results", [])
+    if results in ([], {}, ""):
+        return OfficialReading()
     if not isinstance(results, list):
         return None
     scores: list[float] = []
@@ -161,9 +171,7 @@ def read_points_as_released(text: str) -> float | None:
         if math.isnan(score) or abs(score) > MAX_SCORE:
             return None
         scores.append(score)
-    if not scores:
-        return None
-    return sum(scores) / len(scores)
+    return OfficialReading(sum(scores) / len(scores))
 
 
 def fill_text(text: str, **slots: object) -> str:
@@ -173,23 +181,23 @@ def fill_text(text: str, **slots: object) -> str:
 
 def _build_question(
     metric: str,
-    answered: JudgedTurn,
+    judged_turn: JudgedTurn,
     system: str,
     parts: Sequence[Part],
     schema: dict[str, Any],
     more: Mapping[str, Any],
 ) -> Question:
-    messages = (Message("system", (Text(answered.rubrics.texts[system]),)), Message("user", tuple(parts)))
-    return Question((metric,), messages, schema, answered.turn_ref, text_only=True, **more)
+    messages = (Message("system", (Text(judged_turn.rubrics.texts[system]),)), Message("user", tuple(parts)))
+    return Question((metric,), messages, schema, judged_turn.turn_ref, text_only=True, **more)
 
 
-def _reference_image(answered: JudgedTurn, reference: ImageReference) -> Image | None:
+def _reference_image(judged_turn: JudgedTurn, reference: ImageReference) -> Image | None:
     """Return a reference's image. Of a turn's prompt, the scripts show only the first image."""
     if reference.kind == "output":
-        return answered.image_of_turn(reference.turn - 1)
-    turn = answered.turn
+        return find_released_image(judged_turn.dialogue.get(reference.turn - 1))
+    turn = judged_turn.turn
     if reference.turn:
-        turn = answered.sample.turns[reference.turn - 1]
+        turn = judged_turn.sample.turns[reference.turn - 1]
     return next((part for part in turn.prompt if isinstance(part, Image)), None)
 
 

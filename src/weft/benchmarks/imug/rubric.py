@@ -16,42 +16,42 @@ from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.imug import mcq, released
 from weft.benchmarks.imug.data import ChoiceGold, PointsGold
 from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts, build_choice_facts, build_zero_points
-from weft.benchmarks.prompts import fence, fill_slots, object_schema
+from weft.benchmarks.prompts import fence, fence_pieces, fill_slots, object_schema
 from weft.calls.structured_output import UnusableReply
 from weft.types import Image, Part, Question, Score, Text
 
 LABELS = {"given": "given in turn {}", "made": "made by the model in turn {}"}
 
 
-def build_key_question(answered: JudgedTurn) -> Question:
+def build_key_question(judged_turn: JudgedTurn) -> Question:
     """Ask which letters are right, given the replies that the question is about. The model's choice is not shown."""
-    gold: ChoiceGold = answered.turn.gold
-    turns: list[Part] = []
+    gold: ChoiceGold = judged_turn.turn.gold
+    turns: list[tuple[str, Sequence[Part]]] = []
     material: dict[str, tuple[Part, ...]] = {}
     for number in gold.looks_at:
         output: tuple[Part, ...] = ()
-        if number - 1 in answered.dialogue:
-            output = answered.dialogue[number - 1].output
+        if number - 1 in judged_turn.dialogue:
+            output = judged_turn.dialogue[number - 1].output
         material[f"reply {number}"] = output
-        prompt = answered.sample.turns[number - 1].prompt_text
-        turns += [Text(f"\nTurn {number}. Asked: {prompt}\nReplied: "), *(output or (Text("(nothing)"),))]
+        prompt = judged_turn.sample.turns[number - 1].prompt_text
+        turns += [(f"Turn {number}, asked", (Text(prompt),)), (f"Turn {number}, replied", output)]
     answers = _possible_answers("".join(mcq.find_options(gold.question)) or mcq.LETTERS, gold.single)
     schema = object_schema(reasoning={"type": "string"}, determined_answer={"type": "string", "enum": answers})
     accepted_schema = object_schema(reasoning={"type": "string"}, determined_answer={"type": "string"})
     more = {
         "material": material,
-        "gold": (gold, answered.reply.raw_text),
-        "detail": build_choice_facts(gold, answered.reply.raw_text),
+        "gold": (gold, judged_turn.reply.raw_text),
+        "detail": build_choice_facts(gold, judged_turn.reply.raw_text),
     }
-    if answered.rubrics.official:
-        return released.build_key_question(answered, schema, accepted_schema, more)
+    if judged_turn.rubrics.official_prompts:
+        return released.build_key_question(judged_turn, schema, accepted_schema, more)
     slots: dict[str, Sequence[Part]] = {
-        "turns": fence(turns, "the earlier turns, as they really went"),
+        "turns": fence_pieces(turns, "the earlier turns, as they really went"),
         "question": fence([Text(gold.question)], "the question with its options"),
         "choice": (Text(_describe_choice(gold)),),
     }
-    parts = fill_slots(answered.rubrics.texts["dynamic"], slots)
-    return answered.ask("choice", parts, schema, accepted_schema=accepted_schema, **more)
+    parts = fill_slots(judged_turn.rubrics.texts["dynamic"], slots)
+    return judged_turn.ask("choice", parts, schema, accepted_schema=accepted_schema, **more)
 
 
 def _describe_choice(gold: ChoiceGold) -> str:
@@ -67,35 +67,36 @@ def _describe_choice(gold: ChoiceGold) -> str:
 
 
 def build_points_question(
-    answered: JudgedTurn, judged: Image | None, references: Sequence[tuple[int, str, Image]]
+    judged_turn: JudgedTurn, judged_image: Image | None, references: Sequence[tuple[int, str, Image]]
 ) -> Question:
     """Ask how far an image meets each evaluation point.
 
-    `references` are (turn from 1, `given` or `made`, image). They are shown before the image `judged`, if there is one,
+    `references` are (turn from 1, `given` or `made`, image). They are shown before the image `judged_image`, if any,
     each under a label with its number.
     """
-    gold: PointsGold = answered.turn.gold
+    gold: PointsGold = judged_turn.turn.gold
     labelled: list[tuple[str, Image]] = []
-    material: dict[str, tuple[Part, ...]] = {"made": (judged,) if judged else ()}
+    material: dict[str, tuple[Part, ...]] = {"made": (judged_image,) if judged_image else ()}
     for turn, kind, image in references:
         labelled.append((LABELS[kind].format(turn), image))
         name = f"{kind} {turn}"
         material[name] = (*material.get(name, ()), image)
-    if judged:
-        labelled.append(("the picture to judge", judged))
+    if judged_image:
+        labelled.append(("the picture to judge", judged_image))
     images: list[Part] = []
     for number, (label, image) in enumerate(labelled, start=1):
         images += [Text(f"\nImage_{number} ({label}):\n"), image]
-    numbered_points = "\n".join(f"{number}. {point}" for number, point in enumerate(gold.points, start=1))
+    points = [(f"Point {number}", (Text(point),)) for number, point in enumerate(gold.points, start=1)]
     slots: dict[str, Sequence[Part]] = {
         "pictures": images,
-        "instruction": fence([Text(answered.turn.prompt_text)], "the instruction that the model was given"),
-        "points": fence([Text(numbered_points)], "the points"),
+        "instruction": fence([Text(judged_turn.turn.prompt_text)], "the instruction that the model was given"),
+        "points": fence_pieces(points, "what the points say"),
     }
-    parts = fill_slots(answered.rubrics.texts["points"], slots)
+    parts = fill_slots(judged_turn.rubrics.texts["points"], slots)
     count = len(gold.points)
-    more = {"material": material, "gold": gold.points, "detail": build_zero_points(count)}
-    return answered.ask("points", parts, points_schema(count), **more)
+    more: dict[str, Any] = {"material": material, "gold": gold.points, "detail": build_zero_points(count)}
+    more["accepted_schema"] = points_schema(count, is_counted=False)  # `score_points` says which points are missing
+    return judged_turn.ask("points", parts, points_schema(count), **more)
 
 
 def score_choice(question: Question, reply: dict[str, Any]) -> Score:
@@ -143,14 +144,17 @@ def _read_key(question: Question, text: str) -> str:
 
 
 @functools.cache
-def points_schema(count: int) -> dict[str, Any]:
-    """Build the schema of a reply with `count` evaluation points."""
+def points_schema(count: int, *, is_counted: bool = True) -> dict[str, Any]:
+    """Build the schema of a reply with `count` evaluation points; if not `is_counted`, of any number of them."""
     entry = object_schema(
         point_id={"type": "integer", "enum": list(range(1, count + 1))},
         reason={"type": "string"},
         score={"type": "integer", "minimum": 0, "maximum": 5},
     )
-    return object_schema(evaluation_results={"type": "array", "items": entry})
+    results: dict[str, Any] = {"type": "array", "items": entry}
+    if is_counted:
+        results |= {"minItems": count, "maxItems": count}
+    return object_schema(evaluation_results=results)
 
 
 def _possible_answers(letters: str, single: bool) -> list[str]:

@@ -84,8 +84,8 @@ class Opening(Benchmark):
         hint = Text(HINT.format(steps=gold.steps, s="s" * (gold.steps != 1)))
         return (Message("user", (hint, *turn.prompt)),)
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        return build_questions(answered, answered.reply.output, answered.options.judge_images)
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        return build_questions(judged_turn, judged_turn.reply.output, judged_turn.options.judge_images)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
         """The mean of the seven criteria."""
@@ -96,18 +96,20 @@ class Opening(Benchmark):
         return terms
 
 
-def build_questions(answered: JudgedTurn, output: Sequence[Part], max_images: int) -> list[Assessment]:
+def build_questions(judged_turn: JudgedTurn, output: Sequence[Part], max_images: int) -> list[Assessment]:
     """Return the one question about an answer, with images on sheets if there are more than `max_images`."""
-    if answered.rubrics.official:
+    if judged_turn.rubrics.official_prompts:
         return [
-            answered.check(rubric.CRITERIA, lambda blobs: [rubric.build_released_question(answered, output, blobs)])
+            judged_turn.check(
+                rubric.CRITERIA, lambda blobs: [rubric.build_released_question(judged_turn, output, blobs)]
+            )
         ]
-    sections = rubric.build_sections(answered.turn.prompt, output)
+    sections = rubric.build_sections(judged_turn.turn.prompt, output)
     if count_images(sections) <= max_images:
-        return [rubric.build_question(answered, output)]
+        return [rubric.build_question(judged_turn, output)]
     return [
-        answered.check(
+        judged_turn.check(
             rubric.CRITERIA,
-            lambda blobs: [rubric.build_question(answered, output, build_sheets(sections, max_images, blobs))],
+            lambda blobs: [rubric.build_question(judged_turn, output, build_sheets(sections, max_images, blobs))],
         )
     ]

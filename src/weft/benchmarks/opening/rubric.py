@@ -38,37 +38,37 @@ def build_sections(prompt: Sequence[Part], output: Sequence[Part]) -> list[Docum
     ]
 
 
-def build_question(answered: JudgedTurn, output: Sequence[Part], sheets: Sequence[Sheet] = ()) -> Question:
+def build_question(judged_turn: JudgedTurn, output: Sequence[Part], sheets: Sequence[Sheet] = ()) -> Question:
     """Return the question with our rubric. `sheets` stand for images, where there are too many to show one by one."""
     sheets_note = ""
     if sheets:
         sheets_note = SHEETS_NOTE
-    system = fill_slots(answered.rubrics.texts["criteria"], {"sheets": [Text(sheets_note)]})
-    user = tuple(format_sections(build_sections(answered.turn.prompt, output), sheets))
-    return _build_question(answered, output, (Message("system", system), Message("user", user)))
+    system = fill_slots(judged_turn.rubrics.texts["criteria"], {"sheets": [Text(sheets_note)]})
+    user = tuple(format_sections(build_sections(judged_turn.turn.prompt, output), sheets))
+    return _build_question(judged_turn, output, (Message("system", system), Message("user", user)))
 
 
-def build_released_question(answered: JudgedTurn, output: Sequence[Part], blobs: Blobs) -> Question:
+def build_released_question(judged_turn: JudgedTurn, output: Sequence[Part], blobs: Blobs) -> Question:
     """Return the question as the released script asks it."""
     empty_output = "\nOUTPUT: "
     if not output:
         empty_output = "\nOUTPUT: None"
-    sections = [("INPUT: ", "INPUT: ", answered.turn.prompt), ("\nOUTPUT: ", empty_output, output)]
-    messages = released.build_judge_messages(sections, answered.rubrics, blobs)
-    return _build_question(answered, output, messages, jpeg=True)
+    sections = [("INPUT: ", "INPUT: ", judged_turn.turn.prompt), ("\nOUTPUT: ", empty_output, output)]
+    messages = released.build_judge_messages(sections, judged_turn.rubrics, blobs)
+    return _build_question(judged_turn, output, messages, jpeg=True)
 
 
 def _build_question(
-    answered: JudgedTurn, output: Sequence[Part], messages: tuple[Message, ...], *, jpeg: bool = False
+    judged_turn: JudgedTurn, output: Sequence[Part], messages: tuple[Message, ...], *, jpeg: bool = False
 ) -> Question:
     return Question(
         CRITERIA,
         messages,
         build_schema(),
-        answered.turn_ref,
-        material={"input": answered.turn.prompt, "output": tuple(output)},
+        judged_turn.turn_ref,
+        material={"input": judged_turn.turn.prompt, "output": tuple(output)},
         value_key="Score",
         reason_key="Justification",
-        gold=answered.turn.gold,
+        gold=judged_turn.turn.gold,
         jpeg=jpeg,
     )

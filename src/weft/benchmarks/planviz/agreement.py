@@ -12,9 +12,8 @@ from weft.types import Cell, Row, Table
 PUBLISHED_STATISTICS = ("MLLM Mean", "Human Mean", "Human-MLLM r", "Human-MLLM MAE")
 NOTE = "MAE is that of single items."
 PUBLISHED_NOTE = (
-    "The published one is the difference of the two means in five of six cells (docs/reference/errata.md); ten "
-    "people, 30% of "
-    "the tasks."
+    "The published one is the difference of the two means in five of six cells "
+    "(docs/reference/errata-printed-numbers.md); ten people, 30% of the tasks."
 )
 
 

@@ -75,6 +75,12 @@ class PlanVizGold(Struct, frozen=True):
     task: str
     source: Image | None = None  # the image to edit
     reference: Image | None = None  # one correct result
+    padded_points: tuple[str, ...] = ()  # the key points as they are written, if any of them has spaces around it
+
+    @property
+    def written_points(self) -> tuple[str, ...]:
+        """The key points as the released code shows them."""
+        return self.padded_points or self.points
 
     @property
     def is_edit(self) -> bool:
@@ -195,8 +201,11 @@ class PlanVizRecords(Records):
         if not fields:
             self.fail(name, "", "must be an object with `prompt` and `correctness_key_points`")
         prompt_text = self.text(name, fields, "prompt")
-        points = self._read_points(name, fields)
-        gold = PlanVizGold(points, task_list.subtask, task_list.task, *self._read_images(name, fields, task_list))
+        written = self._read_points(name, fields)
+        points = tuple(point.strip() for point in written)
+        source, reference_image = self._read_images(name, fields, task_list)
+        padded = written if written != points else ()
+        gold = PlanVizGold(points, task_list.subtask, task_list.task, source, reference_image, padded)
         self._check_field_names(name, fields)
         prompt: tuple[Part, ...] = (Text(prompt_text),)
         if gold.source is not None:
@@ -261,12 +270,13 @@ class PlanVizRecords(Records):
         duplicates: list[str] = []
         for index, entry in enumerate(entries):
             label = f"{field}[{index}]"
-            point = self.text(name, {label: entry}, label).strip()
-            if point in points:
-                duplicates.append(point)
+            point = self.text(name, {label: entry}, label)
+            if point.strip() in map(str.strip, points):
+                duplicates.append(point.strip())
             points.append(point)
         if duplicates:
-            first = min(duplicates, key=points.index)
+            stripped = list(map(str.strip, points))
+            first = min(duplicates, key=stripped.index)
             self._warn(name, field, f"has a point twice: {first[:80]!r}; it counts twice")
         return tuple(points)
 

@@ -3,10 +3,10 @@ nothing keeps a score within its scale. Scores are shares of full marks."""
 
 from collections.abc import Mapping
 
-from weft.benchmarks.official import FAILED, Official
+from weft.benchmarks.official import NO_MODEL_OUTPUT, MissingScore, Official
 from weft.benchmarks.planviz import released, rubric
 from weft.benchmarks.planviz.facts import read_plan_facts
-from weft.types import MissingScore, OfficialReading, Question, Verdict
+from weft.types import OfficialReading, Question, Verdict
 
 
 class PlanVizOfficial(Official):
@@ -15,6 +15,8 @@ class PlanVizOfficial(Official):
     prompts_file = "template.py"
     prompts = rubric.CONSTANTS
     published_judge = "qwen3-vl-235b-a22b-instruct"
+    published_samples = 360
+    samples_are = "tasks"
 
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
         """Read a reply. The scorer never asks again: a reply without a score is left out."""
@@ -24,7 +26,7 @@ class PlanVizOfficial(Official):
 
     def find_reading(self, verdict: Verdict) -> OfficialReading | MissingScore:
         if verdict.by == "failure":
-            return FAILED
+            return NO_MODEL_OUTPUT
         return super().find_reading(verdict)
 
     def lacks_official_question(self, verdict: Verdict) -> bool:

@@ -23,38 +23,36 @@ class PlanVizOutputs(OutputFolder):
     """A folder of images that stands for a model."""
 
     subfolders = ("",)
+    file_names = f"<list>/<index>.png, the lists being {', '.join(sorted(LIST_NAMES))}; or <id>.png"
 
     def __init__(self, root: Path, blobs: Blobs) -> None:
         super().__init__(_find_model_folder(root), blobs)
         self.name = f"folder/{root.name}"
         self._is_numbered: dict[str, bool] = {}  # by folder: whether files are named by index
-        has_images = False
         for folder in (self._root, *_find_list_folders(self._root)):
-            files = list(folder.iterdir())
-            has_images = has_images or any(path.suffix.lower() in IMAGE_SUFFIXES for path in files)
-            self._is_numbered[folder.name] = any(path.stem.isdigit() for path in files)
-        if not has_images:
-            lists = ", ".join(sorted(LIST_NAMES))
-            raise UserError(
-                f"{root} has no image where outputs are expected: <list>/<index>.png, the lists being {lists}; "
-                "or <id>.png"
-            )
+            self._is_numbered[folder.name] = any(path.stem.isdigit() for path in folder.iterdir())
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        file = want.turn_ref.file
-        for name in self._list_names(want):
+    def _has_output(self) -> bool:
+        for folder in (self._root, *_find_list_folders(self._root)):
+            if any(path.suffix.lower() in IMAGE_SUFFIXES for path in folder.iterdir()):
+                return True
+        return False
+
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        file = request.turn_ref.file
+        for name in self._list_names(request):
             if self.find(name) is not None:
                 file = name
                 break
-        return await super().send(messages, replace(want, turn_ref=replace(want.turn_ref, file=file)))
+        return await super().send(messages, replace(request, turn_ref=replace(request.turn_ref, file=file)))
 
-    def _list_names(self, want: Request) -> list[str]:
+    def _list_names(self, request: Request) -> list[str]:
         """Return the names that a task's image may have.
 
         Where files are named by index, a task name that is a number would be another task's index.
         """
-        names = [want.turn_ref.file, f"{want.turn_ref.sample}.png"]
-        task_list, _, task_name = want.turn_ref.sample.partition("-")
+        names = [request.turn_ref.file, f"{request.turn_ref.sample}.png"]
+        task_list, _, task_name = request.turn_ref.sample.partition("-")
         if not task_name.isdigit() and not self._is_numbered.get(task_list):
             names += [f"{task_list}/{task_name}.png", f"{task_name}.png"]
         return names

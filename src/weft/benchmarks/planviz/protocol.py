@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, SampleGroups, WeightedMeans
-from weft.benchmarks.official import OFFICIAL_VARIANT
+from weft.benchmarks.official import OFFICIAL_VARIANT, find_released_image
 from weft.benchmarks.paired_verdicts import PairedVerdicts
 from weft.benchmarks.planviz import agreement, data, released, rubric, tables
 from weft.benchmarks.planviz.data import PlanVizGold
@@ -102,8 +102,8 @@ class PlanVizPresentation(Presentation, frozen=True):
     def canonical_group(self, axis: str, name: str) -> str:
         return data.canonical_group(axis, name)
 
-    def agreement_tables(self, found: PairedVerdicts) -> Iterable[Table]:
-        return agreement.tables(found)
+    def agreement_tables(self, paired: PairedVerdicts) -> Iterable[Table]:
+        return agreement.tables(paired)
 
     def describe_gold(self, gold: Any) -> list[str]:
         points: Any = dict_or_empty(gold).get("points")
@@ -199,48 +199,63 @@ class PlanViz(Benchmark):
     ) -> tuple[Message, ...]:
         return (Message("user", turn.prompt),)
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        gold: PlanVizGold = answered.turn.gold
-        assessments: list[Assessment] = [self._assess_points(answered)]
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        gold: PlanVizGold = judged_turn.turn.gold
+        assessments: list[Assessment] = [self._assess_points(judged_turn)]
         without_source = gold.is_judged_without_source
         is_without_page = gold.is_edit and without_source
         detail: PlanFacts | None = None
-        if answered.rubrics.official and is_without_page:
+        if judged_turn.rubrics.official_prompts and is_without_page:
             detail = PlanFacts(official_input_differs=True)
-        assessments.append(rubric.build_question(rubric.VISUAL, answered, without_source=without_source, detail=detail))
-        if answered.options.official and is_without_page:
+        assessments.append(
+            rubric.build_question(rubric.VISUAL, judged_turn, without_source=without_source, detail=detail)
+        )
+        if judged_turn.options.official and is_without_page:
             assessments.append(
-                rubric.build_question(rubric.VISUAL, answered, without_source=False, variant=OFFICIAL_VARIANT)
+                rubric.build_question(rubric.VISUAL, judged_turn, without_source=False, variant=OFFICIAL_VARIANT)
             )
-        assessments.append(rubric.build_question(rubric.EFFICIENT, answered, without_source=not gold.is_edit))
+        assessments.append(rubric.build_question(rubric.EFFICIENT, judged_turn, without_source=not gold.is_edit))
         return assessments
 
-    def _assess_points(self, answered: JudgedTurn) -> Assessment:
-        gold: PlanVizGold = answered.turn.gold
-        if not gold.is_edit and answered.options.witness == "none":
-            return rubric.build_points_question(answered, None)
-        return answered.check(rubric.CORRECT, lambda blobs: self._check_points(answered, blobs))
+    def on_failed(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        """Yield unscored verdicts, and under `official` what the released code asks about an image that weft cannot
+        read."""
+        yield from super().on_failed(judged_turn)
+        image = find_released_image(judged_turn.reply)
+        if image is None or not judged_turn.options.official:
+            return
+        gold: PlanVizGold = judged_turn.turn.gold
+        seen = replace(judged_turn, reply=replace(judged_turn.reply, outcome="answered", parts=(image,)))
+        yield rubric.build_points_question(seen, None, variant=OFFICIAL_VARIANT)
+        for metric in (rubric.VISUAL, rubric.EFFICIENT):
+            yield rubric.build_question(metric, seen, without_source=not gold.is_edit, variant=OFFICIAL_VARIANT)
 
-    def _check_points(self, answered: JudgedTurn, blobs: Blobs) -> Sequence[Question | Verdict]:
+    def _assess_points(self, judged_turn: JudgedTurn) -> Assessment:
+        gold: PlanVizGold = judged_turn.turn.gold
+        if not gold.is_edit and judged_turn.options.witness == "none":
+            return rubric.build_points_question(judged_turn, None)
+        return judged_turn.check(rubric.CORRECT, lambda blobs: self._check_points(judged_turn, blobs))
+
+    def _check_points(self, judged_turn: JudgedTurn, blobs: Blobs) -> Sequence[Question | Verdict]:
         """Return the question about the points, or the verdict 0 if the image is nearly its source."""
-        gold: PlanVizGold = answered.turn.gold
-        if gold.source is None or not _is_copy(gold.source, answered.image, blobs):
-            return [rubric.build_points_question(answered, self._read_words(answered, blobs))]
+        gold: PlanVizGold = judged_turn.turn.gold
+        if gold.source is None or not _is_copy(gold.source, judged_turn.image, blobs):
+            return [rubric.build_points_question(judged_turn, self._read_words(judged_turn, blobs))]
         reason = "the image is nearly the source again: no visible change was made"
-        facts = PlanFacts((0,) * len(gold.points), official_input_differs=answered.rubrics.official)
+        facts = PlanFacts((0,) * len(gold.points), official_input_differs=judged_turn.rubrics.official_prompts)
         assessments: list[Question | Verdict] = [
-            answered.verdict(rubric.CORRECT, 0.0, reason, detail=facts, score=0),
+            judged_turn.verdict(rubric.CORRECT, 0.0, reason, detail=facts, score=0),
         ]
-        if answered.options.official:
-            assessments.append(rubric.build_points_question(answered, None, variant=OFFICIAL_VARIANT))
+        if judged_turn.options.official:
+            assessments.append(rubric.build_points_question(judged_turn, None, variant=OFFICIAL_VARIANT))
         return assessments
 
-    def _read_words(self, answered: JudgedTurn, blobs: Blobs) -> Sequence[str] | None:
+    def _read_words(self, judged_turn: JudgedTurn, blobs: Blobs) -> Sequence[str] | None:
         """Return the lines that OCR reads in the image; None if the judge is not told them."""
-        if answered.options.witness == "none" or answered.rubrics.official:
+        if judged_turn.options.witness == "none" or judged_turn.rubrics.official_prompts:
             return None
         try:
-            return [line.text for line in read_lines(answered.image, blobs)]
+            return [line.text for line in read_lines(judged_turn.image, blobs)]
         except (ImageError, StoreError):
             raise
         except Exception as error:  # the words are only a hint: the judge sees the image, whatever OCR does with it
@@ -255,10 +270,10 @@ class PlanViz(Benchmark):
             max_score = len(question.gold.points)
         return released.parse_score(text, question.value_key, max_score)
 
-    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
+    def to_scores(self, question: Question, parsed: dict[str, Any]) -> Sequence[Score]:
         if question.metrics == (rubric.CORRECT,) and not question.text_only:
-            return [rubric.build_points_score(question, found, deduct=read_plan_facts(question).deduct)]
-        scores = super().to_scores(question, found)
+            return [rubric.build_points_score(question, parsed, deduct=read_plan_facts(question).deduct)]
+        scores = super().to_scores(question, parsed)
         if question.detail:
             return [replace(score, detail=question.detail) for score in scores]
         return scores

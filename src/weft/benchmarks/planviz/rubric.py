@@ -19,7 +19,7 @@ from typing import Any
 from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.planviz.data import PlanVizGold
 from weft.benchmarks.planviz.facts import PlanFacts
-from weft.benchmarks.prompts import fence, fill_slots, object_schema
+from weft.benchmarks.prompts import fence, fence_pieces, fill_slots, object_schema
 from weft.calls.structured_output import UnusableReply
 from weft.errors import UserError
 from weft.models.endpoint import UNDECIDED
@@ -79,24 +79,26 @@ def build_points_schema(gold: PlanVizGold) -> dict[str, Any]:
     return object_schema(**properties)
 
 
-def build_points_question(answered: JudgedTurn, words: Sequence[str] | None, variant: str = "") -> Question:
+def build_points_question(judged_turn: JudgedTurn, words: Sequence[str] | None, variant: str = "") -> Question:
     """Return the question which key points the image meets. `words` are the lines that OCR read in it, if it was
     asked."""
-    gold: PlanVizGold = answered.turn.gold
-    prompt = answered.turn.prompt_text
-    material = _build_material(answered)
+    gold: PlanVizGold = judged_turn.turn.gold
+    prompt = judged_turn.turn.prompt_text
+    material = _build_material(judged_turn)
     material["points"] = tuple(map(Text, gold.points))
     if words is not None:
         material["words"] = tuple(map(Text, words))
-    detail = PlanFacts(expected=len(gold.points), deduct=answered.options.deduct)
-    if answered.rubrics.official:
-        numbered = "".join(f"{number}. {point} " for number, point in enumerate(gold.points, start=1))
-        images: Sequence[Image | None] = [answered.image]
+    detail = PlanFacts(expected=len(gold.points), deduct=judged_turn.options.deduct)
+    if judged_turn.rubrics.official_prompts:
+        numbered = "".join(f"{number}. {point} " for number, point in enumerate(gold.written_points, start=1))
+        images: Sequence[Image | None] = [judged_turn.image]
         if gold.is_edit:
-            images = [gold.source, answered.image, gold.reference]
-        return answered.ask(
+            images = [gold.source, judged_turn.image, gold.reference]
+        return judged_turn.ask(
             CORRECT,
-            _build_released_parts(images, _format(answered.rubrics.texts[f"{CORRECT} {gold.task}"], prompt, numbered)),
+            _build_released_parts(
+                images, _format(judged_turn.rubrics.texts[f"{CORRECT} {gold.task}"], prompt, numbered)
+            ),
             _build_released_schema("Correctness", len(gold.points)),
             material=material,
             value_key="Correctness",
@@ -105,22 +107,27 @@ def build_points_question(answered: JudgedTurn, words: Sequence[str] | None, var
             detail=detail,
             variant=variant,
         )
-    numbered = "\n".join(f"{number}. {point}" for number, point in enumerate(gold.points, start=1))
     slots: dict[str, Sequence[Part]] = {
-        "pictures": _build_points_images(gold, answered.image),
-        "task": fence([Text(f"Request: {prompt}\n\nKey points:\n{numbered}")], "the request and its key points"),
-        "words": _build_witness(answered, words),
-        "kind": [Text(answered.rubrics.texts[f"kind_{gold.subtask}_{gold.task}"])],
+        "pictures": _build_points_images(gold, judged_turn.image),
+        "task": fence_pieces(name_points(prompt, gold), "the request and its key points"),
+        "words": _build_witness(judged_turn, words),
+        "kind": [Text(judged_turn.rubrics.texts[f"kind_{gold.subtask}_{gold.task}"])],
     }
-    return answered.ask(
+    return judged_turn.ask(
         CORRECT,
-        fill_slots(answered.rubrics.texts[f"{CORRECT}_{gold.task}"], slots),
+        fill_slots(judged_turn.rubrics.texts[f"{CORRECT}_{gold.task}"], slots),
         build_points_schema(gold),
         material=material,
         gold=gold,
         detail=detail,
         variant=variant,
     )
+
+
+def name_points(prompt: str, gold: PlanVizGold) -> list[tuple[str, tuple[Text]]]:
+    """Return the request and each key point, by what they are."""
+    points = [(f"Key point {number}", (Text(point),)) for number, point in enumerate(gold.points, start=1)]
+    return [("Request", (Text(prompt),)), *points]
 
 
 def _build_points_images(gold: PlanVizGold, image: Image) -> list[Part]:
@@ -135,48 +142,53 @@ def _build_points_images(gold: PlanVizGold, image: Image) -> list[Part]:
 
 def build_question(
     metric: str,
-    answered: JudgedTurn,
+    judged_turn: JudgedTurn,
     *,
     without_source: bool,
     detail: PlanFacts | None = None,
     variant: str = "",
 ) -> Question:
     """Return the question about visual quality or efficiency."""
-    gold: PlanVizGold = answered.turn.gold
-    prompt = answered.turn.prompt_text
+    gold: PlanVizGold = judged_turn.turn.gold
+    prompt = judged_turn.turn.prompt_text
     key = score_key(metric, without_source)
     fields: dict[str, Any] = {
-        "material": _build_material(answered),
+        "material": _build_material(judged_turn),
         "value_key": key,
         "reason_key": "explanation",
         "gold": gold,
         "detail": detail,
         "variant": variant,
     }
-    if answered.rubrics.official:
-        images: Sequence[Image | None] = [gold.source, answered.image]
-        text = answered.rubrics.texts[f"{metric} edit"]
+    if judged_turn.rubrics.official_prompts:
+        images: Sequence[Image | None] = [gold.source, judged_turn.image]
+        text = judged_turn.rubrics.texts[f"{metric} edit"]
         if without_source:
-            images = [answered.image]
-            text = answered.rubrics.texts[f"{metric} gen"]
+            images = [judged_turn.image]
+            text = judged_turn.rubrics.texts[f"{metric} gen"]
         if metric == EFFICIENT:
             text = _format(text, prompt)
         parts = _build_released_parts(images, text)
-        return answered.ask(metric, parts, _build_released_schema(key, MAX_SCORE), text_only=True, **fields)
+        return judged_turn.ask(metric, parts, _build_released_schema(key, MAX_SCORE), text_only=True, **fields)
     image_parts: list[Part] = []
     rubric = f"{metric}_alone"
     if not without_source:
         image_parts += [Text("\nThe source picture, as it was given:\n"), *_optional(gold.source)]
         rubric = f"{metric}_edit"
     slots: dict[str, Sequence[Part]] = {
-        "pictures": [*image_parts, Text("\nThe picture to judge:\n"), answered.image, Text("\n")],
+        "pictures": [*image_parts, Text("\nThe picture to judge:\n"), judged_turn.image, Text("\n")],
         "task": fence([Text(f"Request: {prompt}")], "the request"),
     }
-    return answered.ask(metric, fill_slots(answered.rubrics.texts[rubric], slots), build_scale_schema(key), **fields)
+    return judged_turn.ask(
+        metric, fill_slots(judged_turn.rubrics.texts[rubric], slots), build_scale_schema(key), **fields
+    )
 
 
 def build_points_score(question: Question, reply: dict[str, Any], *, deduct: bool) -> Score:
-    """Return Cor from a verdict for each point. Raises UnusableReply unless each point is there once."""
+    """Return Cor from a verdict for each point; undecided if all points are.
+
+    Raises UnusableReply unless each point is there once.
+    """
     gold: PlanVizGold = question.gold
     entries: list[dict[str, Any]] = sorted(reply["points"], key=lambda entry: entry["point"])
     if [entry["point"] for entry in entries] != list(range(1, len(gold.points) + 1)):
@@ -205,6 +217,8 @@ def build_points_score(question: Question, reply: dict[str, Any], *, deduct: boo
         words = [part.text for part in question.material["words"] if isinstance(part, Text)]
         reasons.append(f"words that OCR read: {' | '.join(words) or 'none'}")
     facts = PlanFacts(met, tuple(undecided), unnecessary_steps=unnecessary_steps)
+    if not met:
+        return Score(CORRECT, None, "\n".join(reasons), detail=facts)
     return Score(CORRECT, score / len(met), "\n".join(reasons), score, facts)
 
 
@@ -222,13 +236,13 @@ def _describe_point(entry: dict[str, Any]) -> str:
     return f"{sign} {entry['point']}. {entry['evidence']}"
 
 
-def _build_material(answered: JudgedTurn) -> dict[str, tuple[Part, ...]]:
-    gold: PlanVizGold = answered.turn.gold
+def _build_material(judged_turn: JudgedTurn) -> dict[str, tuple[Part, ...]]:
+    gold: PlanVizGold = judged_turn.turn.gold
     return {
         "source": _optional(gold.source),
-        "made": (answered.image,),
+        "made": (judged_turn.image,),
         "reference": _optional(gold.reference),
-        "task": (Text(answered.turn.prompt_text),),
+        "task": (Text(judged_turn.turn.prompt_text),),
     }
 
 
@@ -238,15 +252,14 @@ def _optional(image: Image | None) -> tuple[Image, ...]:
     return (image,)
 
 
-def _build_witness(answered: JudgedTurn, words: Sequence[str] | None) -> Sequence[Part]:
+def _build_witness(judged_turn: JudgedTurn, words: Sequence[str] | None) -> Sequence[Part]:
     if words is None:
         return []
-    lines = "(no words)"
-    if words:
-        lines = "\n".join(words)
+    lines = [" ".join(line.splitlines()) for line in words]
+    reader_lines = [Text("\n".join(lines))] if lines else []
     return [
-        Text(answered.rubrics.texts["witness"]),
-        *fence([Text(lines)], "what the reader found, line by line"),
+        Text(judged_turn.rubrics.texts["witness"]),
+        *fence(reader_lines, "what the reader found, line by line"),
         Text("\n"),
     ]
 

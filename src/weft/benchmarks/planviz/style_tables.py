@@ -112,7 +112,7 @@ def _build_study_cells(wordings: _Wordings) -> dict[str, Cell]:
         mean = _build_mean_of_means(verdicts).value
         variation = None
         if mean and deviation.value is not None:
-            variation = round(100 * deviation.value / mean, 2)
+            variation = 100 * deviation.value / mean
         cells[f"{name} deviation"] = deviation
         cells[f"{name} variation"] = Cell(variation, len(several), len(several), verdicts=deviation.verdicts)
         cells[f"{name} {AS_WRITTEN}"] = _build_mean_of_means(_select_metric(wordings.as_written, metric))
@@ -129,11 +129,11 @@ def _build_task_cells(wordings: _Wordings) -> Mapping[str, Cell]:
         mean = _build_mean_cell(values, len(verdicts), verdicts)
         deviation = Cell(None)
         if len(values) > 1:
-            deviation = Cell(round(statistics.stdev(values), 4), mean.scored, mean.expected, verdicts=mean.verdicts)
+            deviation = Cell(statistics.stdev(values), mean.scored, mean.expected, verdicts=mean.verdicts)
         cells[f"{name} mean"] = mean
         cells[f"{name} deviation"] = deviation
     count = len(longest)
-    cells["wordings"] = Cell(float(count), count, count, verdicts=flatten_verdicts([longest]))
+    cells["wordings"] = Cell(float(count), count, count, count=True, verdicts=flatten_verdicts([longest]))
     return cells
 
 
@@ -142,9 +142,9 @@ def _build_style_cells(verdicts: Sequence[CountedVerdict]) -> Mapping[str, Cell]
     terms: list[tuple[float, Sequence[CountedVerdict]]] = []
     for name, metric in METRICS.items():
         group = _select_metric(verdicts, metric)
-        cells[name] = build_mean_cell(group, digits=4)
+        cells[name] = build_mean_cell(group)
         terms.append((1 / len(METRICS), group))
-    cells["Avg"] = build_mean_cell(terms, digits=4)
+    cells["Avg"] = build_mean_cell(terms)
     return cells
 
 
@@ -159,4 +159,4 @@ def _build_mean_cell(values: Sequence[float], expected: int, counted: Sequence[C
     verdicts = flatten_verdicts([counted])
     if not values:
         return Cell(None, 0, expected, verdicts=verdicts)
-    return Cell(round(statistics.fmean(values), 4), len(values), expected, verdicts=verdicts)
+    return Cell(statistics.fmean(values), len(values), expected, verdicts=verdicts)

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.benchmarks.planviz.data import PlanVizGold
+from weft.benchmarks.planviz.rubric import name_points
 from weft.benchmarks.planviz.wordings import Wording, find_faults
-from weft.benchmarks.prompts import Rubrics, fence, fill_slots, object_schema
+from weft.benchmarks.prompts import Rubrics, fence_pieces, fill_slots, object_schema
 from weft.calls.structured_output import UnusableReply, read_reply
 from weft.errors import WeftError
 from weft.types import Message, Model, Part, Problem, Question, Request, Sample, Text, TurnRef
@@ -87,16 +88,16 @@ class Reworder:
         styles = list(faults_by_style)
         count = len(styles)
         lines: list[str] = []
-        objections: list[str] = []
+        objections: list[tuple[str, Sequence[Part]]] = []
         for number, style in enumerate(styles, start=1):
             lines.append(f"{number}. {style}: {STYLES[re.sub(r' [0-9]+$', '', style)]}")
             if faults_by_style[style]:
-                objections.append(f"{number}. {'; '.join(faults_by_style[style])}")
+                objections.append((f"Style {number}", [Text("; ".join(faults_by_style[style]))]))
         slots: dict[str, Sequence[Part]] = {"styles": [Text("\n".join(lines))], "again": []}
         if objections:
             slots["again"] = [
                 Text("\nAn earlier try was not good enough:\n"),
-                *fence([Text("\n".join(objections))], "what was wrong with it"),
+                *fence_pieces(objections, "what was wrong with it"),
             ]
         entry = object_schema(style={"type": "integer", "enum": list(range(1, count + 1))}, wording={"type": "string"})
         schema = object_schema(wordings={"type": "array", "items": entry, "minItems": count, "maxItems": count})
@@ -132,12 +133,12 @@ class Reworder:
 
     async def _ask_for_check(self, sample: Sample, wordings: Sequence[str]) -> dict[str, Any]:
         count = len(wordings)
-        numbered = Text("\n\n".join(f"{number}. {wording}" for number, wording in enumerate(wordings, start=1)))
+        numbered = [(f"Wording {number}", [Text(wording)]) for number, wording in enumerate(wordings, start=1)]
         texts = {"type": "array", "items": {"type": "string"}}
         number = {"type": "integer", "enum": list(range(1, count + 1))}
         entry = object_schema(wording=number, lost=texts, added=texts)
         schema = object_schema(wordings={"type": "array", "items": entry, "minItems": count, "maxItems": count})
-        slots: dict[str, Sequence[Part]] = {"wordings": fence([numbered], "the wordings")}
+        slots: dict[str, Sequence[Part]] = {"wordings": fence_pieces(numbered, "the wordings")}
         return await self._ask("kept", sample, schema, slots, {"wordings": tuple(map(Text, wordings))}) or {}
 
     async def _ask(
@@ -154,10 +155,7 @@ class Reworder:
         """
         gold: PlanVizGold = sample.turns[0].gold
         prompt = sample.turns[0].prompt_text
-        points = "\n".join(f"- {point}" for point in gold.points)
-        task = fence(
-            [Text(f"Request: {prompt}\n\nKey points of a good picture:\n{points}")], "the request and its key points"
-        )
+        task = fence_pieces(name_points(prompt, gold), "a request and the key points of a good picture")
         messages = (Message("user", fill_slots(self._texts[rubric], {"task": task, **slots})),)
         turn_ref = TurnRef(sample.id, 0, "", "planviz")
         task_material = {"task": (Text(prompt),), "points": tuple(map(Text, gold.points))}

@@ -11,8 +11,10 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from weft.benchmarks.base import RunResults, SampleGroups, WeightedMeans
-from weft.benchmarks.official import score_or_none
+from weft.benchmarks.official import score_or_none, with_official_counts
 from weft.benchmarks.planviz.data import QUESTION_TYPES, SUBTASKS, TASKS
 from weft.benchmarks.planviz.facts import read_plan_facts
 from weft.benchmarks.planviz.official import OFFICIAL
@@ -23,12 +25,15 @@ from weft.benchmarks.rows import (
     VerdictT,
     WeightedTerms,
     build_breakdown,
+    build_breakdowns,
     build_mean_cell,
     build_published_rows,
     build_rows,
+    describe_published,
     flatten_verdicts,
     read_published,
 )
+from weft.stats.distributions import find_bin, name_bins
 from weft.types import Cell, Row, Table, Verdict
 
 JUDGE = OFFICIAL.published_judge
@@ -38,13 +43,13 @@ TASK_NAMES = {"gen": "generation", "edit": "editing"}
 PUBLISHED_TABLES = {"edit": "table3", "gen": "table4"}
 DATA_TITLES = {"planviz": "PlanViz", "tabletop": "Tabletop in PlanViz's format"}
 SCORE_COLUMNS = (*COLUMNS, "Avg")
-BINS = ("0", "to 0.2", "to 0.4", "to 0.6", "to 0.8", "below 1", "1")
+BINS = name_bins()
 NOTE = (
     "0 to 1. Avg: the mean of Cor, Vis and Ef. Over several sub-tasks each column is the plain mean of the sub-tasks, "
     "whatever their size. A cell `0.81 (37/40)` rests on 37 of 40 tasks: the rest could not be scored."
 )
 PUBLISHED_NOTE = (
-    "Published rows were judged by Qwen3-VL-235B-A22B-Instruct with the authors' prompts; `Overall as printed` is not "
+    "Published rows were judged by Qwen3-VL-235B-A22B-Instruct with the authors' prompts. `Overall as printed` is not "
     "always the mean."
 )
 NOT_ASKED_NOTE = (
@@ -70,7 +75,9 @@ def overall_terms(verdicts: Sequence[Verdict], groups: SampleGroups) -> Weighted
 
 
 def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
-    """Yield the overall table, the paper's Tables 3 to 5, the study of wordings, and each run's breakdowns."""
+    """Yield the overall table, the paper's Tables 3 to 5, the study of wordings, and each run's breakdowns.
+
+    Without runs these are the published tables."""
     published: Mapping[str, Any] = {}
     if all(run.dataset == "planviz" for run in runs):
         published = read_published("weft.benchmarks.planviz")
@@ -80,16 +87,17 @@ def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
     yield _build_overall_table(runs, published, f"{data}: overall")
     for task, number in (("edit", 3), ("gen", 4)):
         with_task = _select_runs(runs, task=task)
-        if with_task:
+        if with_task or not runs:
             title = f"{data}: {TASK_NAMES[task]} (paper, Table {number})"
             yield _build_subtask_table(with_task, published.get(PUBLISHED_TABLES[task], {}), task, title)
-    if any(_select_runs(runs, ended=question_type) for question_type in QUESTION_TYPES):
+    if not runs or any(_select_runs(runs, ended=question_type) for question_type in QUESTION_TYPES):
         title = f"{data}: open-ended against closed-ended tasks (paper, Table 5)"
         yield _build_question_type_table(runs, published.get("table5", {}), title)
     studies = [(run, _count_verdicts(run, False)) for run in runs if is_study(run.groups)]
     yield from build_style_tables(studies, f"{data}: prompt styles")
+    by_subtask = "by sub-task and task"
+    yield from build_breakdowns(runs, data, by_subtask, SCORE_COLUMNS, _build_breakdown_cells)
     for run in runs:
-        yield from build_breakdown(run, "by sub-task and task", SCORE_COLUMNS, _build_breakdown_cells)
         title = "how scores are distributed, percent of tasks"
         yield from build_breakdown(run, title, BINS, _build_distribution_cells, 1)
 
@@ -107,7 +115,7 @@ def _count_verdicts(run: RunResults, official: bool, **groups: str) -> list[Coun
         value = verdict.value
         if official:
             value = score_or_none(OFFICIAL.score(verdict))
-            if value is None:
+            if not OFFICIAL.expects(verdict):
                 continue
         counted.append(CountedVerdict(verdict, value, verdict.metric, own_groups.get("of", verdict.sample)))
     return counted
@@ -127,17 +135,21 @@ def _select_metric(verdicts: Sequence[VerdictT], name: str) -> list[VerdictT]:
 
 
 def _build_cell(terms: WeightedTerms, official: bool) -> Cell:
-    """Return a mean with four digits, of which tables show two.
+    """Return a mean.
 
-    There is no official number if the released code asks its judge something that was not asked here.
+    There is no official number if the released code asks its judge something that was not asked here, or leaves a
+    whole term out.
     """
     if not terms:
         return Cell(None)
-    if official:
-        verdicts = flatten_verdicts([counted for _, counted in terms])
-        if any(map(OFFICIAL.lacks_official_question, verdicts)):
-            return Cell(None)
-    return build_mean_cell(terms, digits=4)
+    cell = build_mean_cell(terms)
+    if not official:
+        return cell
+    if any(map(OFFICIAL.lacks_official_question, cell.verdicts)):
+        cell = replace(cell, value=None, low=None, high=None)
+    elif cell.value is None and cell.scored == cell.expected:
+        return Cell(None)
+    return with_official_counts(cell, OFFICIAL)
 
 
 def _build_cells(groups: Sequence[Sequence[CountedVerdict]], official: bool) -> dict[str, Cell]:
@@ -155,19 +167,12 @@ def _build_cells(groups: Sequence[Sequence[CountedVerdict]], official: bool) -> 
     return cells
 
 
-def _has_value(cells: Mapping[str, Cell]) -> bool:
-    return any(cell.value is not None for cell in cells.values())
-
-
 def _build_overall_table(runs: Sequence[RunResults], published: Mapping[str, Any], title: str) -> Table:
     rows: list[Row] = []
     for task in ("edit", "gen"):
 
         def build_cells(run: RunResults, official: bool, task: str = task) -> dict[str, Cell]:
-            cells = _build_cells(_count_by_subtask(run, official, task=task), official)
-            if official and not _has_value(cells):
-                return build_cells(run, False)
-            return cells
+            return _build_cells(_count_by_subtask(run, official, task=task), official)
 
         rows += build_rows(_select_runs(runs, task=task), build_cells, TASK_NAMES[task])
     for task in ("edit", "gen"):
@@ -181,7 +186,7 @@ def _build_overall_table(runs: Sequence[RunResults], published: Mapping[str, Any
     if published:
         notes.append(PUBLISHED_NOTE)
         columns = (*SCORE_COLUMNS, "Overall as printed")
-    return Table(title, columns, tuple(rows), " ".join(notes), 2, "mixed")
+    return Table(title, columns, tuple(rows), " ".join(notes), 2, "parts")
 
 
 def _lacks_official_question(run: RunResults) -> bool:
@@ -210,9 +215,10 @@ def _build_published_row(row: Mapping[str, Any], task: str) -> Row:
     cells: dict[str, Cell] = {}
     for name in SCORE_COLUMNS:
         printed = [row[f"{PUBLISHED_SUBTASKS[subtask]}_{name}"] for subtask in SUBTASKS]
-        cells[name] = Cell(round(statistics.fmean(printed), 4))
+        cells[name] = Cell(statistics.fmean(printed))
     cells["Overall as printed"] = Cell(row["Overall"])
-    return Row(f"{row['model']}, {TASK_NAMES[task]}", cells, kind="published", judge=JUDGE)
+    about = describe_published(row)
+    return Row(row["model"], cells, kind="published", subset=TASK_NAMES[task], judge=JUDGE, about=about)
 
 
 def _build_subtask_table(runs: Sequence[RunResults], published: Mapping[str, Any], task: str, title: str) -> Table:
@@ -229,8 +235,6 @@ def _build_subtask_table(runs: Sequence[RunResults], published: Mapping[str, Any
             for name, cell in _build_cells([group], official).items():
                 cells[f"{SUBTASK_TITLES[subtask]} {name}"] = cell
         cells["Overall"] = _build_cells(groups, official)["Avg"]
-        if official and not _has_value(cells):
-            return build_cells(run, False)
         return cells
 
     published_rows = build_published_rows(published, lambda row: row["model"], keys, JUDGE)
@@ -255,11 +259,18 @@ def _build_question_type_table(runs: Sequence[RunResults], published: Mapping[st
 
     task_keys = {name: task for task, name in TASK_NAMES.items()}
     cells_by_model: dict[str, dict[str, Cell]] = {}
+    doubts: dict[str, dict[str, str]] = {}
     for row in published.get("rows", ()):
         cells = cells_by_model.setdefault(row["model"], {})
+        prefix = f"{row['question_type']} {task_keys[row['task']]}"
         for name in COLUMNS:
-            cells[f"{row['question_type']} {task_keys[row['task']]} {name}"] = Cell(row[name])
-    published_rows = [Row(model, cells, kind="published", judge=JUDGE) for model, cells in cells_by_model.items()]
+            cells[f"{prefix} {name}"] = Cell(row[name])
+        if "doubt" in row:
+            doubts.setdefault(row["model"], {})[f"{prefix} Cor"] = row["doubt"]
+    published_rows = [
+        Row(model, cells, kind="published", judge=JUDGE, notes=doubts.get(model, {}))
+        for model, cells in cells_by_model.items()
+    ]
     note = "Tasks that are marked as neither are in no column."
     return Table(title, tuple(columns), build_rows(runs, build_cells, paper=published_rows), note, 2)
 
@@ -279,29 +290,24 @@ def _build_distribution_cells(run: RunResults, official: bool) -> dict[str, Mapp
     for task in TASKS:
         for subtask, group in zip(SUBTASKS, _count_by_subtask(run, official, task=task), strict=True):
             for name in COLUMNS:
-                scored = [verdict for verdict in _select_metric(group, name) if verdict.value is not None]
-                if scored:
-                    cells[f"{SUBTASK_TITLES[subtask]}, {TASK_NAMES[task]}, {name}"] = _build_bin_cells(scored)
+                counted = _select_metric(group, name)
+                if any(verdict.value is not None for verdict in counted):
+                    row = f"{SUBTASK_TITLES[subtask]}, {TASK_NAMES[task]}, {name}"
+                    cells[row] = _build_bin_cells(counted, official)
     return cells
 
 
-def _build_bin_cells(scored: Sequence[CountedVerdict]) -> dict[str, Cell]:
+def _build_bin_cells(counted: Sequence[CountedVerdict], official: bool) -> dict[str, Cell]:
+    """Return what percentage of the scored tasks is in each bin. At least one must be scored."""
     counts: dict[str, int] = dict.fromkeys(BINS, 0)
-    for verdict in scored:
-        counts[_find_bin(verdict.value or 0.0)] += 1
-    total = len(scored)
-    verdicts = flatten_verdicts([scored])
-    return {
-        name: Cell(round(100 * count / total, 1), total, total, verdicts=verdicts) for name, count in counts.items()
-    }
-
-
-def _find_bin(value: float) -> str:
-    if value <= 0:
-        return "0"
-    if value >= 1:
-        return "1"
-    for name, upper in zip(BINS[1:5], (0.2, 0.4, 0.6, 0.8), strict=True):
-        if value <= upper:
-            return name
-    return "below 1"
+    for verdict in counted:
+        if verdict.value is not None:
+            counts[BINS[find_bin(verdict.value)]] += 1
+    total = sum(counts.values())
+    verdicts = flatten_verdicts([counted])
+    cells: dict[str, Cell] = {}
+    for name, count in counts.items():
+        cells[name] = Cell(100 * count / total, total, len(counted), verdicts=verdicts)
+        if official:
+            cells[name] = with_official_counts(cells[name], OFFICIAL)
+    return cells

@@ -11,13 +11,15 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.benchmarks.base import RunResults
-from weft.benchmarks.official import score_or_none
+from weft.benchmarks.official import MissingScore, score_or_none
 from weft.benchmarks.rover.official import RoverOfficial, SummaryStops
-from weft.stats.intervals import bootstrap_interval
-from weft.types import Cell, MissingScore, OfficialReading, Verdict
+from weft.stats.intervals import mean_interval, mix_means
+from weft.types import Cell, OfficialReading, Verdict
 
+PERCENT = (0.0, 100.0)
 NOT_ASKED_NOTE = (
     "Thinking is outside of whole <think> tags, where the released code does not see it; a run with --official asks "
     "the judge as the released code does, and has the official numbers that are missing here."
@@ -36,16 +38,13 @@ class RoverEntry(Struct, frozen=True):
     strict: float | None
     official: float | MissingScore
     lacks_official_question: bool  # whether the released code asks its judge something that was not asked here
+    is_expected: bool = True  # whether official cells are about it
+    is_unusable: bool = False  # whether only the released code could read it
 
     def value(self, *, official: bool) -> float | None:
         if official:
             return score_or_none(self.official)
         return self.strict
-
-    @property
-    def is_left_out(self) -> bool:
-        """Whether the released code leaves out what weft scores."""
-        return self.verdict.value is not None and isinstance(self.official, MissingScore)
 
 
 GroupKey = Callable[[RoverEntry], str]
@@ -56,8 +55,15 @@ def build_entry(verdict: Verdict, official: RoverOfficial, metric: str = "") -> 
     strict = None
     if verdict.value is not None:
         strict = 100 * verdict.value
-    lacks_question = official.lacks_official_question(verdict)
-    return RoverEntry(verdict, metric or verdict.metric, strict, official.score(verdict), lacks_question)
+    return RoverEntry(
+        verdict,
+        metric or verdict.metric,
+        strict,
+        official.score(verdict),
+        lacks_official_question=official.lacks_official_question(verdict),
+        is_expected=official.expects(verdict),
+        is_unusable=official.reads_unusable(verdict),
+    )
 
 
 def build_official_entry(
@@ -73,51 +79,58 @@ def stops_summary(entries: Iterable[RoverEntry]) -> bool:
     return any(isinstance(entry.official, SummaryStops) for entry in entries)
 
 
-def has_no_official_score(entries: Sequence[RoverEntry]) -> bool:
-    return stops_summary(entries) or any(entry.lacks_official_question for entry in entries)
+def _select_expected(entries: Iterable[RoverEntry], official: bool) -> list[RoverEntry]:
+    """Return the entries that a cell is about: all, or those that the released code does not leave out."""
+    return [entry for entry in entries if entry.is_expected or not official]
+
+
+def _with_official_counts(cell: Cell, entries: Iterable[RoverEntry], official: bool) -> Cell:
+    """Return an official cell that says what only the released code could read, or that it has no value since some of
+    its questions were not asked."""
+    if not official:
+        return cell
+    not_asked = sum(entry.lacks_official_question for entry in entries)
+    if not_asked:
+        return replace(cell, value=None, low=None, high=None, not_asked=not_asked)
+    if cell.value is None:
+        return cell
+    return replace(cell, unusable=sum(entry.is_unusable for entry in entries))
 
 
 def build_micro_cell(entries: Sequence[RoverEntry], *, official: bool) -> Cell:
     """Return the mean over tasks."""
-    scores = _group_scores(entries, official)
+    if official and stops_summary(entries):
+        return Cell(None)
+    expected = _select_expected(entries, official)
+    scores = _group_scores(expected, official)
     values = _flatten(scores)
-    if official:
-        if not values or has_no_official_score(entries):
-            return Cell(None)
-        entries = [entry for entry in entries if not entry.is_left_out]
-    verdicts = [entry.verdict for entry in entries]
+    verdicts = [entry.verdict for entry in expected]
     if not values:
-        return Cell(None, 0, len(verdicts), verdicts=verdicts)
-    low, high = _round_interval([(1.0, scores)])
-    return Cell(round(sum(values) / len(values), 2), len(values), len(verdicts), low, high, verdicts=verdicts)
+        return _with_official_counts(Cell(None, 0, len(verdicts), verdicts=verdicts), expected, official)
+    low, high = mean_interval([(1.0, scores)], PERCENT) or (None, None)
+    cell = Cell(sum(values) / len(values), len(values), len(verdicts), low, high, verdicts=verdicts)
+    return _with_official_counts(cell, expected, official)
 
 
 def build_macro_cell(groups: Sequence[Sequence[RoverEntry]], *, official: bool) -> Cell:
     """Return the plain mean of the groups' means; without a value if a group has none."""
     non_empty = [group for group in groups if group]
-    clusters: list[tuple[float, dict[str, list[float]]]] = []
-    verdicts: list[Verdict] = []
-    for group in non_empty:
-        clusters.append((1 / len(non_empty), _group_scores(group, official)))
-        verdicts += [entry.verdict for entry in group if not official or entry.value(official=True) is not None]
-    is_complete = bool(clusters) and all(scores for _, scores in clusters)
-    if official and (not is_complete or any(map(has_no_official_score, non_empty))):
+    expected = [_select_expected(group, official) for group in non_empty]
+    if not all(expected) or (official and any(map(stops_summary, non_empty))):
         return Cell(None)
+    clusters: list[tuple[float, dict[str, list[float]]]] = []
+    entries: list[RoverEntry] = []
+    for group in expected:
+        clusters.append((1 / len(expected), _group_scores(group, official)))
+        entries += group
+    verdicts = [entry.verdict for entry in entries]
     count = sum(len(_flatten(scores)) for _, scores in clusters)
-    if not is_complete:
-        return Cell(None, count, len(verdicts), verdicts=verdicts)
-    mean = sum(weight * statistics.fmean(_flatten(scores)) for weight, scores in clusters)
-    low, high = _round_interval(clusters)
-    return Cell(round(mean, 2), count, len(verdicts), low, high, verdicts=verdicts)
-
-
-def _round_interval(
-    clusters: Sequence[tuple[float, dict[str, list[float]]]],
-) -> tuple[float, float] | tuple[None, None]:
-    bounds = bootstrap_interval(clusters)
-    if not bounds:
-        return (None, None)
-    return (round(bounds[0], 2), round(bounds[1], 2))
+    if not clusters or not all(scores for _, scores in clusters):
+        return _with_official_counts(Cell(None, count, len(verdicts), verdicts=verdicts), entries, official)
+    mean = mix_means((weight, statistics.fmean(_flatten(scores))) for weight, scores in clusters)
+    low, high = mean_interval(clusters, PERCENT) or (None, None)
+    cell = Cell(mean, count, len(verdicts), low, high, verdicts=verdicts)
+    return _with_official_counts(cell, entries, official)
 
 
 def _group_scores(entries: Iterable[RoverEntry], official: bool) -> dict[str, list[float]]:
@@ -139,7 +152,7 @@ def build_printed_macro_cell(values: Sequence[float | None]) -> Cell | None:
     printed = [value for value in values if value is not None]
     if len(printed) < len(values):
         return None
-    return Cell(round(sum(printed) / len(printed), 2))
+    return Cell(sum(printed) / len(printed))
 
 
 def group_entries(entries: Iterable[RoverEntry], key: GroupKey) -> dict[str, list[RoverEntry]]:
@@ -191,6 +204,4 @@ def _correlate(row: str, column: str, scores: Mapping[str, Mapping[str, Cell]]) 
         if column != row:
             verdicts += model_cells[column].verdicts
     value = pearson(row_values, column_values)
-    if value is not None:
-        value = round(value, 3)
     return Cell(value, len(row_values), len(row_values), verdicts=verdicts)

@@ -34,6 +34,7 @@ HUB = "cheryyunl/ROVER"
 BATCH_ROWS = 8  # rows of a parquet file in memory at a time
 REOPEN_AFTER = 64  # rows after which a mapped file is reopened, so that the pages read so far are released
 UNREADABLE = "\0"  # a field that no record has: why a row could not be read
+MAX_REASON = 200  # characters of what the library says
 HUB_METADATA = b"huggingface"  # the key under which the hub's tables describe their columns
 HELP = (
     "get the dataset with `weft data get rover --out DIR` (online, extra `hub`), or download the folder {subset} of "
@@ -152,7 +153,8 @@ def _find_parquet_files(data: Path, subset: RoverSubset) -> list[Path]:
         files = sorted((*data.glob("*.parquet"), *data.glob("*/*.parquet"), *data.glob("*/*/*.parquet")))
     name = subset.name.lower()
     files = [path for path in files if name in str(path.relative_to(data.parent)).lower()] or files
-    return [path for path in files if path.name.lower().startswith("train")] or files
+    files = [path for path in files if path.name.lower().startswith("train")] or files
+    return [path for path in files if path.is_file()]  # a pipe would be waited for
 
 
 def _open_tables(
@@ -173,8 +175,8 @@ def _open_tables(
     for path in files:
         try:
             table = open_table(path, subset)
-        except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
-            problems.append(Problem("error", path.name, "", "", f"cannot be read: {error}"))
+        except Exception as error:  # pyarrow has many kinds
+            problems.append(Problem("error", path.name, "", "", f"cannot be read: {_one_line(error)}"))
             continue
         missing = [column for column in subset.columns if column not in table.columns]
         if subset.marker_column not in table.columns and len(missing) > 1:
@@ -249,7 +251,12 @@ def _open_parquet(path: Path, subset: RoverSubset) -> OpenTable:
 
 
 def _select_columns(schema: Any, subset: RoverSubset) -> list[str]:
-    return [name for name in schema.names if name in subset.columns or name in COLUMNS]
+    """Return the columns that are read. Raises ValueError if one of them is there twice."""
+    columns = [name for name in schema.names if name in subset.columns or name in COLUMNS]
+    for name in columns:
+        if columns.count(name) > 1:
+            raise ValueError(f"it has two columns {name}")
+    return columns
 
 
 def _read_column_info(schema: Any) -> bytes:
@@ -284,13 +291,19 @@ def _read_rows(batch: Any) -> Iterator[Mapping[str, Any]]:
     """Yield rows one by one: a row that cannot be read (a text that is no UTF-8) costs only itself."""
     for index in range(batch.num_rows):
         try:
-            yield batch.slice(index, 1).to_pylist()[0]
-        except (OSError, ValueError) as error:
-            yield {UNREADABLE: str(error)}
+            row = batch.slice(index, 1)
+            row.validate(full=True)  # an offset that leads out of its buffer would be read there, and end the process
+            yield row.to_pylist()[0]
+        except Exception as error:  # a time or a number that Python does not have is an error of any kind
+            yield {UNREADABLE: _one_line(error)}
 
 
 def _guard_batches(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
     try:
         yield from batches
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read any further: {error}") from None
+    except Exception as error:
+        raise UserError(f"{path} cannot be read any further: {_one_line(error)}") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:MAX_REASON] or type(error).__name__

@@ -6,12 +6,12 @@ If it stored a score that is no number, its summary stops. Scores are from 0 to 
 from collections.abc import Mapping
 from typing import Any
 
-from weft.benchmarks.official import FAILED, NO_SCORE, UNSCORED, Official
+from weft.benchmarks.official import NO_MODEL_OUTPUT, NO_SCORE, UNSCORED, LeftOut, MissingScore, Official
 from weft.benchmarks.rover import released
 from weft.benchmarks.rover.facts import read_rover_facts
-from weft.types import MissingScore, OfficialReading, Question, Verdict
+from weft.types import OfficialReading, Question, Verdict
 
-NO_IMAGE = MissingScore("the released code leaves out a task without an image")
+NO_IMAGE = LeftOut("the released code leaves out a task without an image")
 
 
 class SummaryStops(MissingScore, frozen=True):
@@ -22,9 +22,11 @@ class RoverOfficial(Official):
     """ROVER's arithmetic."""
 
     published_judge = "gpt-4.1"
+    samples_are = "tasks"
 
-    def __init__(self, prompts: Mapping[str, str], settings: Mapping[str, Any], *, loose: bool) -> None:
-        """`loose`: whether digits are read from more places, as in ROVER-TG."""
+    def __init__(self, prompts: Mapping[str, str], settings: Mapping[str, Any], size: int, *, loose: bool) -> None:
+        """`size`: tasks of the paper. `loose`: whether digits are read from more places, as in ROVER-TG."""
+        self.published_samples = size
         self.prompts = prompts
         self.settings = settings
         self._loose = loose
@@ -44,6 +46,8 @@ class RoverOfficial(Official):
 
     def to_points(self, reading: OfficialReading) -> float | MissingScore:
         """Convert a reading to the paper's scale."""
+        if reading.failed:
+            return UNSCORED
         if reading.text:
             return SummaryStops(f"the released summary stops at the score {reading.text!r}")
         if reading.score is None:
@@ -52,14 +56,16 @@ class RoverOfficial(Official):
 
     def find_reading(self, verdict: Verdict) -> OfficialReading | MissingScore:
         if verdict.by == "failure":
-            return FAILED
+            return NO_MODEL_OUTPUT
         if read_rover_facts(verdict).no_image:
             return NO_IMAGE
         return super().find_reading(verdict)
 
     def reading_without_reply(self, verdict: Verdict) -> OfficialReading | MissingScore:
-        if verdict.by == "judge" or verdict.value is None:
+        if verdict.value is None:
             return UNSCORED
+        if verdict.by == "judge":
+            return NO_SCORE
         return OfficialReading(1 + 4 * verdict.value)
 
     def lacks_official_question(self, verdict: Verdict) -> bool:

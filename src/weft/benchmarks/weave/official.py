@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, cast
 
-from weft.benchmarks.official import FAILED, UNSCORED, Official
-from weft.types import MissingScore, OfficialReading, Question, Verdict
+from weft.benchmarks.official import NO_MODEL_OUTPUT, UNSCORED, MissingScore, Official
+from weft.types import OfficialReading, Question, Verdict
 
 MAX_SCORE = 1_000_000  # a larger number is not a score in either arithmetic
 
@@ -26,28 +26,27 @@ class WeaveOfficial(Official):
     }
     settings = {"max_tokens": 1400}
     published_judge = "gpt-4o"
+    published_samples = 100
 
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
-        """Read the `score` of the reply's JSON, whatever number it is. The scripts skip a reply without one."""
+        """Read the `score` of the reply's JSON, whatever number it is; true counts 1. The scripts pass over JSON
+        without one."""
         try:
             reply: Any = json.loads(text.replace("```json", "").replace("```", ""))
         except (ValueError, RecursionError):
             return {}
-        if not isinstance(reply, dict):
-            return {}
-        fields = cast(dict[str, Any], reply)
-        if "score" not in fields:
+        if not isinstance(reply, dict) or "score" not in reply:
             return {question.metrics[0]: OfficialReading()}
-        score: Any = fields["score"]
-        if isinstance(score, bool) or not isinstance(score, (int, float)):
+        score: Any = cast(dict[str, Any], reply)["score"]
+        if not isinstance(score, (int, float)):
             return {}
         if abs(score) > MAX_SCORE or math.isnan(score):
             return {}
-        return {question.metrics[0]: OfficialReading(score)}
+        return {question.metrics[0]: OfficialReading(float(score))}
 
     def reading_without_reply(self, verdict: Verdict) -> OfficialReading | MissingScore:
         if verdict.by == "failure":
-            return FAILED
+            return NO_MODEL_OUTPUT
         points = strict_points(verdict)
         if points is None:
             return UNSCORED
@@ -59,7 +58,8 @@ class WeaveOfficial(Official):
 
     def found_no_score(self, verdict: Verdict) -> bool:
         """Whether the scripts read a reply without a score: they skip it, and keep the other scores of its record."""
-        return not verdict.merged_from and verdict.reading is not None and verdict.reading.score is None
+        reading = self.find_reading(verdict)
+        return isinstance(reading, OfficialReading) and reading.score is None and not reading.failed
 
 
 OFFICIAL = WeaveOfficial()

@@ -12,12 +12,14 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, SampleGroups, WeightedMeans
-from weft.benchmarks.official import OFFICIAL_VARIANT
+from weft.benchmarks.official import OFFICIAL_VARIANT, find_released_image
 from weft.benchmarks.paired_verdicts import PairedVerdicts
+from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.weave import agreement, data, history, history_official, rubric, tables
 from weft.benchmarks.weave.data import KeyPoint
 from weft.benchmarks.weave.official import OFFICIAL
+from weft.benchmarks.weave.outputs import WeaveOutputs
 from weft.errors import UserError
 from weft.types import Dialogue, Image, Message, Question, Sample, Table, Text, Turn, Verdict
 
@@ -119,6 +121,7 @@ class Weave(Benchmark):
             "accuracy": "ACC, Accuracy: the text answer agrees with the reference answer",
         },
     )
+    preparation = Preparation(outputs=WeaveOutputs)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
@@ -163,83 +166,83 @@ class Weave(Benchmark):
             return rubric.TEXT_METRICS
         return rubric.IMAGE_METRICS
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        if answered.turn.modality == "text":
-            yield rubric.build_answer_question(answered, answered.reply.raw_text)
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        if judged_turn.turn.modality == "text":
+            yield rubric.build_answer_question(judged_turn, judged_turn.reply.raw_text)
             return
         for metric in rubric.IMAGE_METRICS:
-            yield from self._assess_image(metric, answered)
+            yield from self._assess_image(metric, judged_turn)
 
-    def on_no_answer(self, answered: JudgedTurn) -> Iterable[Assessment]:
+    def on_no_answer(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
         """Yield zeros, and under `official` what the scripts ask about a missing output."""
-        yield from super().on_no_answer(answered)
-        if answered.options.official:
-            yield from self._ask_about_missing_output(answered)
+        yield from super().on_no_answer(judged_turn)
+        if judged_turn.options.official:
+            yield from self._ask_about_missing_output(judged_turn)
 
-    def on_failed(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        """Yield unscored verdicts. To the scripts an output that cannot be opened is a missing one."""
-        yield from super().on_failed(answered)
-        if answered.options.official and answered.is_precomputed:
-            yield from self._ask_about_missing_output(answered)
+    def on_failed(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        """Yield unscored verdicts. To the scripts an output that they cannot open is a missing one."""
+        yield from super().on_failed(judged_turn)
+        if judged_turn.options.official and judged_turn.is_precomputed:
+            yield from self._ask_about_missing_output(judged_turn)
 
-    def _ask_about_missing_output(self, answered: JudgedTurn) -> Iterator[Question]:
+    def _ask_about_missing_output(self, judged_turn: JudgedTurn) -> Iterator[Question]:
         """Yield the scripts' questions: to them a refusal in words is an answer, and so is an empty text."""
-        if answered.turn.modality == "text":
+        if judged_turn.turn.modality == "text":
             answer = "None"
-            if any(isinstance(part, Text) for part in answered.reply.parts):
-                answer = answered.reply.raw_text
-            yield rubric.build_answer_question(answered, answer, variant=OFFICIAL_VARIANT)
+            if any(isinstance(part, Text) for part in judged_turn.reply.parts):
+                answer = judged_turn.reply.raw_text
+            yield rubric.build_answer_question(judged_turn, answer, variant=OFFICIAL_VARIANT)
             return
         for metric in rubric.IMAGE_METRICS:
-            images = self._released_images(metric, answered)
-            yield rubric.build_image_question(metric, answered, images, variant=OFFICIAL_VARIANT)
+            images = self._released_images(metric, judged_turn)
+            yield rubric.build_image_question(metric, judged_turn, images, variant=OFFICIAL_VARIANT)
 
-    def _assess_image(self, metric: str, answered: JudgedTurn) -> Iterator[Assessment]:
+    def _assess_image(self, metric: str, judged_turn: JudgedTurn) -> Iterator[Assessment]:
         """Yield our question or verdict, and under `official` the scripts' question if it shows other images."""
-        strict = self._strict_images(metric, answered)
-        released = self._released_images(metric, answered)
+        strict = self._strict_images(metric, judged_turn)
+        released = self._released_images(metric, judged_turn)
         may_be_asked_again = False
         if isinstance(strict, Verdict):
             yield strict
-            may_be_asked_again = strict.value is None and not answered.is_precomputed
+            may_be_asked_again = strict.value is None and not judged_turn.is_precomputed
         else:
-            yield rubric.build_image_question(metric, answered, strict)
-        if answered.options.official and released != strict and not may_be_asked_again:
-            yield rubric.build_image_question(metric, answered, released, variant=OFFICIAL_VARIANT)
+            yield rubric.build_image_question(metric, judged_turn, strict)
+        if judged_turn.options.official and released != strict and not may_be_asked_again:
+            yield rubric.build_image_question(metric, judged_turn, released, variant=OFFICIAL_VARIANT)
 
-    def _strict_images(self, metric: str, answered: JudgedTurn) -> tuple[Image | None, ...] | Verdict:
+    def _strict_images(self, metric: str, judged_turn: JudgedTurn) -> tuple[Image | None, ...] | Verdict:
         """Return the images of a question: the model's image, then one for each key point that shows an image.
 
         Return a verdict instead if an image of the model's own is missing.
         """
-        images: list[Image] = [answered.image]
-        for point, number in _points_with_image(metric, answered):
-            maker = answered.sample.turn_of_image(number)
+        images: list[Image] = [judged_turn.image]
+        for point, number in _points_with_image(metric, judged_turn):
+            maker = judged_turn.sample.turn_of_image(number)
             if maker is None or point.source != "Image":
-                images.append(answered.sample.images[number - 1])
+                images.append(judged_turn.sample.images[number - 1])
                 continue
-            image = answered.image_of_turn(maker.number)
+            image = judged_turn.image_of_turn(maker.number)
             if image is not None:
                 images.append(image)
                 continue
             reason = f'its reference "Image #{number}" is the image of turn {maker.number + 1}'
-            if answered.is_unavailable(maker.number):
-                return answered.verdict(metric, None, f"{reason}, which is missing through no fault of the model")
-            return answered.verdict(metric, 0.0, f"{reason}, which the model did not make", by="failure")
+            if judged_turn.is_unavailable(maker.number):
+                return judged_turn.verdict(metric, None, f"{reason}, which is missing through no fault of the model")
+            return judged_turn.verdict(metric, 0.0, f"{reason}, which the model did not make", by="failure")
         return tuple(images)
 
-    def _released_images(self, metric: str, answered: JudgedTurn) -> tuple[Image | None, ...]:
+    def _released_images(self, metric: str, judged_turn: JudgedTurn) -> tuple[Image | None, ...]:
         """Return the same images as the scripts find them. None is a missing image, left out of the prompt."""
-        images: list[Image | None] = [answered.reply.last_image]
-        for point, number in _points_with_image(metric, answered):
+        images: list[Image | None] = [find_released_image(judged_turn.reply)]
+        for point, number in _points_with_image(metric, judged_turn):
             if point.source != "Image":
-                images.append(answered.sample.images[number - 1])
+                images.append(judged_turn.sample.images[number - 1])
                 continue
-            maker = answered.sample.turn_of_image(number)
+            maker = judged_turn.sample.turn_of_image(number)
             if maker is None:
                 images.append(None)
             else:
-                images.append(answered.image_of_turn(maker.number))
+                images.append(find_released_image(judged_turn.dialogue.get(maker.number)))
         return tuple(images)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
@@ -251,11 +254,11 @@ class Weave(Benchmark):
         return [(weight, by_column[column]) for column, weight in tables.average_weights(by_column).items()]
 
 
-def _points_with_image(metric: str, answered: JudgedTurn) -> Iterator[tuple[KeyPoint, int]]:
+def _points_with_image(metric: str, judged_turn: JudgedTurn) -> Iterator[tuple[KeyPoint, int]]:
     """Yield the key points that show an image, with its number. Image quality is judged without key points."""
     if metric == "image_quality":
         return
-    points: tuple[KeyPoint, ...] = answered.turn.gold
+    points: tuple[KeyPoint, ...] = judged_turn.turn.gold
     for point in points:
         if point.number is not None:
             yield point, point.number

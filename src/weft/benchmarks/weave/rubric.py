@@ -8,16 +8,17 @@ Material: `made`, `requirements` (as shown), `reference 1`, `reference 2`, ... (
 image); for an answer `reference` and `answer`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.benchmarks.base import JudgedTurn
-from weft.benchmarks.prompts import fence, fill_slots, join_texts, object_schema
+from weft.benchmarks.prompts import fence, fence_pieces, fill_slots, join_texts, object_schema
 from weft.benchmarks.weave.data import MARKER, KeyPoint
 from weft.types import Image, Part, Question, Text
 
 IMAGE_METRICS = ("key_point", "visual_consistency", "image_quality")
 TEXT_METRICS = ("accuracy",)
+PATH_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp")
 SCORES: Mapping[str, dict[str, Any]] = {
     "key_point": {"type": "number", "minimum": 0, "maximum": 10},
     "visual_consistency": {"type": "number", "minimum": 0, "maximum": 10},
@@ -29,39 +30,50 @@ SCHEMAS = {metric: object_schema(reasoning={"type": "string"}, score=score) for 
 
 
 def build_image_question(
-    metric: str, answered: JudgedTurn, images: Sequence[Image | None], variant: str = ""
+    metric: str, judged_turn: JudgedTurn, images: Sequence[Image | None], variant: str = ""
 ) -> Question:
     """Build a question about an image.
 
     `images` are that image, then one for each key point that shows one, in order. None is a missing image, which leaves
     no trace in the prompt, as in the released scripts.
     """
-    template = answered.rubrics.texts[metric]
-    points: tuple[KeyPoint, ...] = answered.turn.gold
+    template = judged_turn.rubrics.texts[metric]
+    points: tuple[KeyPoint, ...] = judged_turn.turn.gold
     numbered_points = ""
     if metric != "image_quality":
         numbered_points = "\n".join(f"{number}. {point.text}" for number, point in enumerate(points, start=1))
-    judged: tuple[Part, ...] = ()
+    judged_image: tuple[Part, ...] = ()
     if images[0] is not None:
-        judged = (images[0],)
-    requirements = insert_images(numbered_points, images[1:])
-    if answered.rubrics.official:
-        parts = insert_images(template + numbered_points, images)
+        judged_image = (images[0],)
+    if judged_turn.rubrics.official_prompts:
+        parts = insert_images(template + numbered_points, images, drops=_is_taken_for_path)
     else:
-        fenced = fence(requirements, "the list of requirements") if requirements else ()
-        parts = fill_slots(template, {"picture": judged, "requirements": fenced})
-    material: dict[str, tuple[Part, ...]] = {"made": judged, "requirements": requirements}
+        fenced = _fence_points(points, images[1:]) if numbered_points else ()
+        parts = fill_slots(template, {"picture": judged_image, "requirements": fenced})
+    requirements = insert_images(numbered_points, images[1:])
+    material: dict[str, tuple[Part, ...]] = {"made": judged_image, "requirements": requirements}
     for number, image in enumerate(images[1:], start=1):
         if image is not None:
             material[f"reference {number}"] = (image,)
-    return _ask(answered, metric, parts, material, points, variant)
+    return _ask(judged_turn, metric, parts, material, points, variant)
 
 
-def build_answer_question(answered: JudgedTurn, answer: str, variant: str = "") -> Question:
+def _fence_points(points: Sequence[KeyPoint], images: Sequence[Image | None]) -> tuple[Part, ...]:
+    """Fence each requirement by itself, with the images that it shows in the places of its markers."""
+    pieces: list[tuple[str, Sequence[Part]]] = []
+    shown = 0
+    for number, point in enumerate(points, start=1):
+        markers = point.text.count(MARKER)
+        pieces.append((f"Requirement {number}", insert_images(point.text, images[shown : shown + markers])))
+        shown += markers
+    return fence_pieces(pieces, "the list of requirements")
+
+
+def build_answer_question(judged_turn: JudgedTurn, answer: str, variant: str = "") -> Question:
     """Build the question whether a text answer agrees with the reference answer."""
-    template = answered.rubrics.texts["accuracy"]
-    reference = "".join(part.text for part in answered.turn.reference if isinstance(part, Text))
-    if answered.rubrics.official:
+    template = judged_turn.rubrics.texts["accuracy"]
+    reference = "".join(part.text for part in judged_turn.turn.reference if isinstance(part, Text))
+    if judged_turn.rubrics.official_prompts:
         parts: tuple[Part, ...] = (Text(_format_released(template, reference, answer)),)
     else:
         slots = {
@@ -70,26 +82,26 @@ def build_answer_question(answered: JudgedTurn, answer: str, variant: str = "") 
         }
         parts = fill_slots(template, slots)
     material = {"reference": (Text(reference),), "answer": (Text(answer),)}
-    return _ask(answered, "accuracy", parts, material, reference, variant)
+    return _ask(judged_turn, "accuracy", parts, material, reference, variant)
 
 
 def _ask(
-    answered: JudgedTurn,
+    judged_turn: JudgedTurn,
     metric: str,
     parts: Sequence[Part],
     material: Mapping[str, tuple[Part, ...]],
     gold: Any,
     variant: str,
 ) -> Question:
-    return answered.ask(
+    return judged_turn.ask(
         metric,
         parts,
         SCHEMAS[metric],
         material=material,
         gold=gold,
         variant=variant,
-        text_only=answered.rubrics.official,
-        jpeg=answered.rubrics.official,
+        text_only=judged_turn.rubrics.official_prompts,
+        jpeg=judged_turn.rubrics.official_prompts,
     )
 
 
@@ -100,13 +112,25 @@ def _format_released(template: str, reference: str, answer: str) -> str:
     return unescaped.replace("\0", reference).replace("\1", answer)
 
 
-def insert_images(text: str, images: Sequence[Image | None]) -> tuple[Part, ...]:
-    """Replace each `<image>` marker by the next image. A marker without an image is removed."""
-    pieces = text.split(MARKER)
-    parts: list[Part] = [Text(pieces[0])]
-    for index, piece in enumerate(pieces[1:]):
-        image = images[index] if index < len(images) else None
+def insert_images(
+    text: str, images: Sequence[Image | None], drops: Callable[[str], bool] = lambda piece: False
+) -> tuple[Part, ...]:
+    """Replace each `<image>` marker by the next image. A marker without an image is removed.
+
+    `drops` decides which pieces of text between two markers are left out.
+    """
+    parts: list[Part] = []
+    for index, piece in enumerate(text.split(MARKER)):
+        image = images[index - 1] if 1 <= index <= len(images) else None
         if image is not None:
             parts.append(image)
-        parts.append(Text(piece))
+        if not drops(piece):
+            parts.append(Text(piece))
     return join_texts(parts)
+
+
+def _is_taken_for_path(piece: str) -> bool:
+    """Whether the released client takes a piece of text for the path of an image, which it does not find."""
+    if piece.startswith(("http://", "https://")):  # it would fetch the address; weft sends the text
+        return False
+    return piece.lower().endswith(PATH_ENDINGS) or piece.startswith("data:image")

@@ -1,13 +1,13 @@
 """WEAVE's arithmetic (section 3.3, Tables 2 and 7-10; released `summarize.py`).
 
-A metric is the mean over turns (micro), divided by 10 and rounded to 3 decimals. Avg is computed from the rounded
-metrics: 0.5 KP + 0.2 VC + 0.3 IQ without text turns, 0.4 KP + 0.1 VC + 0.2 IQ + 0.3 ACC with them, the plain mean of
-the measured metrics otherwise.
+A metric is the mean over turns (micro), divided by 10. Avg is 0.5 KP + 0.2 VC + 0.3 IQ without text turns, 0.4 KP +
+0.1 VC + 0.2 IQ + 0.3 ACC with them, the plain mean of the measured metrics otherwise.
 
 `strict` counts a model's failure as zero; unscored verdicts are in no mean. `official` is what the released scripts
-compute. They have a missing output judged like any other: its score is known only if the judge was asked about it (a
-run with `official`), else the cells that need it have no value. They take whatever number a reply contains. And they
-leave out a record, with all of its scores, as long as one of its verdicts is missing.
+compute. They round each metric to 3 decimals, compute Avg from the rounded metrics and round it again. They have a
+missing output judged like any other: its score is known only if the judge was asked about it (a run with `official`),
+else the cells that need it have no value. They take whatever number a reply contains. And they leave out a record, with
+all of its scores, as long as one of its verdicts is missing.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,16 +16,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from weft.benchmarks.base import RunResults
-from weft.benchmarks.official import score_or_none
-from weft.benchmarks.rows import build_breakdown, build_published_rows, build_rows, read_published
+from weft.benchmarks.official import score_or_none, with_official_counts
+from weft.benchmarks.rows import build_breakdowns, build_published_rows, build_rows, read_published
 from weft.benchmarks.weave.domains import CLASSES
 from weft.benchmarks.weave.official import OFFICIAL, strict_points
-from weft.stats.intervals import bootstrap_interval
+from weft.stats.intervals import mean_interval, mix_means
 from weft.types import Cell, Row, Table, Verdict
 
 SHORT_NAMES = {"key_point": "KP", "visual_consistency": "VC", "image_quality": "IQ", "accuracy": "ACC"}
 COLUMNS = ("KP", "VC", "IQ", "ACC", "Avg")
 JUDGE = OFFICIAL.published_judge
+RELEASED_DIGITS = 3  # decimals to which the released scripts round, before and after they average
 PAPER_TABLE = {"Science": "table7", "Creation": "table8", "Logic": "table9", "Game": "table10"}
 NOTE = (
     "Published rows were judged by GPT-4o with the authors' prompts; compare only runs with the same judge and "
@@ -51,8 +52,8 @@ def average_weights(measured: Collection[str]) -> dict[str, float]:
     return {}
 
 
-def average(values: Mapping[str, float | None]) -> float | None:
-    """Compute the paper's Avg from rounded metrics by column. A metric that is absent or None was not measured."""
+def official_average(values: Mapping[str, float | None]) -> float | None:
+    """Compute the released Avg from rounded metrics by column. A metric that is absent or None was not measured."""
     measured: dict[str, float] = {}
     for column in COLUMNS[:4]:
         value = values.get(column)
@@ -61,8 +62,9 @@ def average(values: Mapping[str, float | None]) -> float | None:
     if not measured:
         return None
     if set(measured) >= {"KP", "VC", "IQ"}:
-        return round(sum(weight * measured[column] for column, weight in average_weights(measured).items()), 3)
-    return round(sum(measured.values()) / len(measured), 3)
+        weights = average_weights(measured)
+        return round(sum(weight * measured[column] for column, weight in weights.items()), RELEASED_DIGITS)
+    return round(sum(measured.values()) / len(measured), RELEASED_DIGITS)
 
 
 def build_metric_cells(verdicts: Sequence[Verdict], *, official: bool) -> Mapping[str, Cell]:
@@ -84,11 +86,15 @@ def build_metric_cells(verdicts: Sequence[Verdict], *, official: bool) -> Mappin
         points, scores[column] = _collect_points(counted, official=official)
         value = None
         if points and not is_unknown:
-            value = round(sum(points) / len(points) / 10, 3)
+            value = sum(points) / len(points) / 10
+            if official:
+                value = round(value, RELEASED_DIGITS)
         cells[column] = Cell(value, len(points), len(expected), verdicts=expected)
+        if official:
+            cells[column] = with_official_counts(cells[column], OFFICIAL, counted)
     # To the scripts a metric without a score was never expected.
     needs_all = not official or lacks_question
-    average_cell, terms = _build_average(cells, scores, needs_all=needs_all)
+    average_cell, terms = _build_average(cells, scores, needs_all=needs_all, official=official)
     with_intervals = {column: _with_interval(cell, [(1.0, scores[column])]) for column, cell in cells.items()}
     return {**with_intervals, "Avg": _with_interval(average_cell, terms)}
 
@@ -106,7 +112,7 @@ def _collect_points(verdicts: Sequence[Verdict], *, official: bool) -> tuple[lis
 
 
 def _build_average(
-    cells: Mapping[str, Cell], scores: Mapping[str, ClusteredScores], *, needs_all: bool
+    cells: Mapping[str, Cell], scores: Mapping[str, ClusteredScores], *, needs_all: bool, official: bool
 ) -> tuple[Cell, list[tuple[float, ClusteredScores]]]:
     """Build the cell of Avg, and the weighted terms that its interval is computed from."""
     scored = sum(cell.scored for cell in cells.values())
@@ -115,9 +121,16 @@ def _build_average(
         verdicts += cell.verdicts
     values = {column: cell.value for column, cell in cells.items() if cell.value is not None}
     if needs_all and len(values) < len(cells):
-        return Cell(None, scored, len(verdicts), verdicts=verdicts), []
+        not_asked = sum(cell.not_asked for cell in cells.values())
+        return Cell(None, scored, len(verdicts), not_asked=not_asked, verdicts=verdicts), []
+    unusable = sum(cell.unusable for cell in cells.values())
     terms = [(weight, scores[column]) for column, weight in average_weights(values).items()]
-    return Cell(average(values), scored, len(verdicts), verdicts=verdicts), terms
+    average: float | None = None
+    if official:
+        average = official_average(values)
+    elif values:
+        average = mix_means((weight, values[column]) for column, weight in average_weights(values).items())
+    return Cell(average, scored, len(verdicts), unusable=unusable, verdicts=verdicts), terms
 
 
 def points_out_of_ten(verdict: Verdict, *, official: bool) -> float | None:
@@ -142,14 +155,14 @@ def _with_interval(cell: Cell, terms: Sequence[tuple[float, Mapping[str, Sequenc
     """Add the 95% interval to a cell, if it has a value and there is an interval."""
     if cell.value is None:
         return cell
-    interval = bootstrap_interval(terms)
+    interval = mean_interval(terms)
     if interval is None:
         return cell
-    return replace(cell, low=round(interval[0], 3), high=round(interval[1], 3))
+    return replace(cell, low=interval[0], high=interval[1])
 
 
 def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
-    """Yield Table 2 and Tables 7-10 with our rows before the published ones, then each run by domain."""
+    """Yield Table 2 and Tables 7-10 with our rows before the published ones, then the runs by domain."""
     paper: Mapping[str, Any] = {}
     dataset = "Tabletop in WEAVEBench's format"
     if all(run.dataset != "tabletop" for run in runs):
@@ -163,16 +176,17 @@ def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
     if published:
         notes.append(NOTE)
     title = f"{dataset}: Avg by class and overall (paper, Table 2)"
-    yield Table(title, columns, build_rows(runs, _cells_by_class, paper=published), " ".join(notes))
+    rows = build_rows(runs, _cells_by_class, paper=published, released_digits=RELEASED_DIGITS)
+    yield Table(title, columns, rows, " ".join(notes))
     for class_name, table in PAPER_TABLE.items():
 
         def cells(run: RunResults, official: bool, class_name: str = class_name) -> Mapping[str, Cell]:
             return build_metric_cells(_select(run, "class", class_name), official=official)
 
         title = f"{dataset}: {class_name} (paper, Table {table.removeprefix('table')})"
-        yield Table(title, COLUMNS, build_rows(runs, cells, paper=_published_rows(paper, table, COLUMNS)))
-    for run in runs:
-        yield from build_breakdown(run, "by domain", COLUMNS, _cells_by_domain)
+        published = _published_rows(paper, table, COLUMNS)
+        yield Table(title, COLUMNS, build_rows(runs, cells, paper=published, released_digits=RELEASED_DIGITS))
+    yield from build_breakdowns(runs, dataset, "by domain", COLUMNS, _cells_by_domain, released_digits=RELEASED_DIGITS)
 
 
 def _lacks_official_questions(runs: Sequence[RunResults]) -> bool:

@@ -116,39 +116,39 @@ class WeaverBench(Benchmark):
             return (*metrics, rubric.SEPARATE)
         return metrics
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        gold: WeaverBenchGold = answered.turn.gold
-        images = len(answered.reply.images)
-        max_images: int = answered.options.judge_images
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        gold: WeaverBenchGold = judged_turn.turn.gold
+        images = len(judged_turn.reply.images)
+        max_images: int = judged_turn.options.judge_images
         reason = f"{images} image{'s' * (images != 1)}, {gold.expected_count} expected"
-        count = answered.verdict(rubric.COUNT, float(gold.is_met(images)), reason, detail=_build_facts(answered))
+        count = judged_turn.verdict(rubric.COUNT, float(gold.is_met(images)), reason, detail=_build_facts(judged_turn))
         assessments: list[Assessment] = [count]
         metrics = rubric.list_expected_scores(gold)
-        sections = rubric.build_sections(answered)
+        sections = rubric.build_sections(judged_turn)
         if count_images(sections) > max_images:
-            question = answered.check(
+            question = judged_turn.check(
                 metrics,
-                lambda blobs: [rubric.build_question(answered, metrics, build_sheets(sections, max_images, blobs))],
+                lambda blobs: [rubric.build_question(judged_turn, metrics, build_sheets(sections, max_images, blobs))],
             )
             assessments.append(question)
         else:
-            assessments.append(rubric.build_question(answered, metrics))
+            assessments.append(rubric.build_question(judged_turn, metrics))
         if gold.wants_several_images and images:
-            assessments += rubric.build_collage_questions(answered, max_images)
+            assessments += rubric.build_collage_questions(judged_turn, max_images)
         elif gold.wants_several_images:
-            assessments.append(answered.verdict(rubric.SEPARATE, 0.0, "there is no image"))
+            assessments.append(judged_turn.verdict(rubric.SEPARATE, 0.0, "there is no image"))
         return assessments
 
-    def on_no_answer(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        return score_zero(answered, self.metrics_for(answered.turn), _build_facts(answered))
+    def on_no_answer(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        return score_zero(judged_turn, self.metrics_for(judged_turn.turn), _build_facts(judged_turn))
 
-    def on_failed(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        return leave_unscored(answered, self.metrics_for(answered.turn), _build_facts(answered))
+    def on_failed(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        return leave_unscored(judged_turn, self.metrics_for(judged_turn.turn), _build_facts(judged_turn))
 
-    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
+    def to_scores(self, question: Question, parsed: dict[str, Any]) -> Sequence[Score]:
         if question.metrics == (rubric.SEPARATE,):
-            return [rubric.build_separate_score(question, found)]
-        return rubric.build_scores(question, found)
+            return [rubric.build_separate_score(question, parsed)]
+        return rubric.build_scores(question, parsed)
 
     def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         return apply_rules(verdicts)
@@ -158,6 +158,6 @@ class WeaverBench(Benchmark):
         return tables.overall_terms(verdicts, whole=False)
 
 
-def _build_facts(answered: JudgedTurn) -> DocumentFacts:
-    gold: WeaverBenchGold = answered.turn.gold
-    return DocumentFacts(len(answered.reply.images), gold.required)
+def _build_facts(judged_turn: JudgedTurn) -> DocumentFacts:
+    gold: WeaverBenchGold = judged_turn.turn.gold
+    return DocumentFacts(len(judged_turn.reply.images), gold.required)

@@ -86,16 +86,16 @@ def build_accepted_schema(metrics: Sequence[str]) -> dict[str, Any]:
     return {"type": "object", "properties": {"scores": scores}, "required": ["scores"]}
 
 
-def build_sections(answered: JudgedTurn) -> list[DocumentSection]:
+def build_sections(judged_turn: JudgedTurn) -> list[DocumentSection]:
     return [
-        DocumentSection("INPUT:", "what was asked for", answered.turn.prompt),
-        DocumentSection("OUTPUT:", "the document that the model made", answered.reply.output),
+        DocumentSection("INPUT:", "what was asked for", judged_turn.turn.prompt),
+        DocumentSection("OUTPUT:", "the document that the model made", judged_turn.reply.output),
     ]
 
 
-def build_question(answered: JudgedTurn, metrics: Sequence[str], sheets: Sequence[Sheet] = ()) -> Question:
+def build_question(judged_turn: JudgedTurn, metrics: Sequence[str], sheets: Sequence[Sheet] = ()) -> Question:
     """Return the question for all scores. `sheets` stand for images, where there are too many to show one by one."""
-    texts = answered.rubrics.texts
+    texts = judged_turn.rubrics.texts
     slots = {
         "cards": "\n".join(texts[metric] for metric in metrics),
         "sheets": "",
@@ -109,42 +109,44 @@ def build_question(answered: JudgedTurn, metrics: Sequence[str], sheets: Sequenc
     if ENTITY in metrics:
         slots["pictures"] = texts["pictures"]
     system = fill_slots(texts["system"], {name: [Text(text)] for name, text in slots.items()})
-    user = tuple(format_sections(build_sections(answered), sheets))
+    user = tuple(format_sections(build_sections(judged_turn), sheets))
     return Question(
         tuple(metrics),
         (Message("system", system), Message("user", user)),
         build_schema(metrics),
-        answered.turn_ref,
-        material={"input": answered.turn.prompt, "output": answered.reply.output},
-        gold=answered.turn.gold,
+        judged_turn.turn_ref,
+        material={"input": judged_turn.turn.prompt, "output": judged_turn.reply.output},
+        gold=judged_turn.turn.gold,
         detail=detail,
         accepted_schema=build_accepted_schema(metrics),
     )
 
 
-def build_collage_questions(answered: JudgedTurn, max_images: int) -> list[Question]:
+def build_collage_questions(judged_turn: JudgedTurn, max_images: int) -> list[Question]:
     """Return the question whether each image is one image.
 
     There are several questions if there are too many images for one: a sheet of them would be a collage.
     """
-    images = answered.reply.images
+    images = judged_turn.reply.images
     if len(images) <= max_images:
-        return [_build_collage_question(answered, images, "")]
+        return [_build_collage_question(judged_turn, images, "")]
     questions: list[Question] = []
     for number, start in enumerate(range(0, len(images), max_images), start=1):
         chunk = images[start : start + max_images]
-        questions.append(_build_collage_question(answered, chunk, f"part {number}"))
+        questions.append(_build_collage_question(judged_turn, chunk, f"part {number}"))
     return questions
 
 
-def _build_collage_question(answered: JudgedTurn, images: tuple[Image, ...], variant: str) -> Question:
+def _build_collage_question(judged_turn: JudgedTurn, images: tuple[Image, ...], variant: str) -> Question:
     count = len(images)
     number = {"type": "integer", "enum": list(range(count))}
     entry = object_schema(picture=number, seen={"type": "string"}, one_picture={"type": "boolean"})
     schema = object_schema(pictures={"type": "array", "items": entry, "minItems": count, "maxItems": count})
     section = DocumentSection("", "the pictures of the document", images)
-    parts = fill_slots(answered.rubrics.texts["collage"], {"pictures": format_sections([section])})
-    return answered.ask(SEPARATE, parts, schema, material={"output": images}, gold=answered.turn.gold, variant=variant)
+    parts = fill_slots(judged_turn.rubrics.texts["collage"], {"pictures": format_sections([section])})
+    return judged_turn.ask(
+        SEPARATE, parts, schema, material={"output": images}, gold=judged_turn.turn.gold, variant=variant
+    )
 
 
 def build_scores(question: Question, reply: Mapping[str, Any]) -> list[Score]:

@@ -93,7 +93,8 @@ def _apply_to_count(verdict: Verdict, count: _Count, by_metric: Mapping[str, Ver
     The judge's scores for the consistency of a single image are stored with it.
     """
     if count.images == 1 and not count.wants_several:
-        scores = {metric: by_metric[metric].value for metric in (ENTITY, STYLE) if metric in by_metric}
+        judged = [by_metric[metric] for metric in (ENTITY, STYLE) if metric in by_metric]
+        scores = {verdict.metric: verdict.value for verdict in judged if not verdict.undecided}
         if scores:
             return replace(verdict, detail=replace(read_document_facts(verdict), single_image_scores=scores))
     if not verdict.value or count.collages == 0:

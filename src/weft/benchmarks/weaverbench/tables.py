@@ -15,7 +15,7 @@ from weft.benchmarks.rows import (
     CountedVerdict,
     VerdictT,
     WeightedTerms,
-    build_breakdown,
+    build_breakdowns,
     build_mean_cell,
     build_published_rows,
     build_rows,
@@ -128,8 +128,8 @@ def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
     plan_rows = build_rows(runs, _build_plan_cells)
     if any(_has_value(row) for row in plan_rows):
         yield Table(f"{title}: plan accuracy, percent", (*KINDS, "all", "collages"), plan_rows, PLAN_NOTE, 2)
-    for run in runs:
-        yield from build_breakdown(run, "by category, input and length", columns, _build_group_cells, 2)
+    by_group = "by category, input and length"
+    yield from build_breakdowns(runs, title, by_group, columns, _build_group_cells, 2, shown=("Overall",))
 
 
 def _has_value(row: Row) -> bool:
@@ -153,13 +153,13 @@ def _count_verdicts(run: RunResults, official: bool) -> list[CountedVerdict]:
 def _build_cell(terms: WeightedTerms) -> Cell:
     if not terms:
         return Cell(None)
-    return build_mean_cell(terms, digits=4, scale=10)
+    return build_mean_cell(terms, scale=10)
 
 
 def _build_percent_cell(counted: Sequence[CountedVerdict]) -> Cell:
     if not counted:
         return Cell(None)
-    return build_mean_cell(counted, digits=2, scale=100)
+    return build_mean_cell(counted, scale=100)
 
 
 def _build_cells(counted: Sequence[CountedVerdict]) -> dict[str, Cell]:
@@ -243,7 +243,7 @@ def _build_published_dimensions(published: Mapping[str, Any]) -> list[Row]:
     for printed in published.get("table2", {}).get("rows", ()):
         row = dict(printed)
         for name, keys in (("CC", PUBLISHED_CC), ("IC", PUBLISHED_IC)):
-            row[name] = round(sum(printed[key] for key in keys) / len(keys), 4)
+            row[name] = sum(printed[key] for key in keys) / len(keys)
         rows.append(row)
     columns = {name: name for name in (*DIMENSIONS, "Overall")}
     columns["Acc"] = "Acc_percent"

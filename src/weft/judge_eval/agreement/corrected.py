@@ -13,7 +13,7 @@ from weft.benchmarks.paired_verdicts import build_count_cell, build_measure_cell
 from weft.errors import UserError
 from weft.judge_eval.agreement.pairs import mean_scores, verdict_key
 from weft.judge_eval.agreement.scores import HumanScores, VerdictKey
-from weft.results.run import Run, headline_score, headline_terms
+from weft.results.run import Run, find_cluster, headline_score, headline_terms
 from weft.stats.agreement import NullableEstimate
 from weft.stats.prediction_powered import (
     PoweredEstimate,
@@ -86,7 +86,7 @@ def corrected(run: Run, scores: HumanScores, cards: Cards = no_cards, name: str 
         )
     headline = headline_score(run.benchmark, run.verdicts, run.groups)
     if headline is None:
-        raise UserError(f"{run.id} has no scored verdict, and so no headline score to correct")
+        raise UserError(f"{run.id} has no headline score to correct: nothing of it, or of a part of it, is scored")
     judge = run.record.manifest.judge.name
     plain = NullableEstimate(*headline)
     label = name or run.name
@@ -118,7 +118,7 @@ def by_people(run: Run, human: Mapping[VerdictKey, float]) -> PoweredEstimate:
     scored = [verdict for verdict in run.verdicts if verdict.value is not None]
     terms = headline_terms(run.benchmark, scored, run.groups)
     _check_coverage(run.id, terms, human)
-    clusters = {sample: run.benchmark.cluster_of(sample, facts) for sample, facts in run.groups.items()}
+    clusters = {sample: find_cluster(run.benchmark, sample, facts) for sample, facts in run.groups.items()}
     weights = _item_weights(terms, human, clusters)
     means = [_build_mean(weight, verdicts, human, clusters, weights) for weight, verdicts in terms]
     estimate = estimate_powered_sum(means)
@@ -223,7 +223,7 @@ def _people_rows(score: Corrected, people: PoweredEstimate, prefix: str) -> list
     }
     judged = {"verdicts judged": build_count_cell(people.total)}
     powered = NullableEstimate(people.value, people.low, people.high)
-    weighted = {**annotated, "lambda": Cell(round(people.weight, 4), digits=2)}
+    weighted = {**annotated, "lambda": Cell(people.weight, digits=2)}
     return [
         _row(score, f"{prefix}plain, judged by {score.judge}", score.plain, people.n, judged),
         _row(score, f"{prefix}corrected by people", powered, people.n, weighted),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from weft.benchmarks.paired_verdicts import PairedVerdicts
 from weft.errors import UserError
 from weft.judge_eval.agreement.scores import HumanScores, VerdictKey
-from weft.results.run import Run
+from weft.results.run import Run, find_cluster
 from weft.store.annotations import Annotation
 from weft.store.journal import TurnRecord
 from weft.store.manifest import Manifest
@@ -61,7 +61,7 @@ def pair_with_scores(
         subject = f"the verdicts of {other}"
     notes = _note_left_out(common, len(scores) - len(common), subject)
     groups = run.groups
-    clusters = {sample: run.benchmark.cluster_of(sample, facts) for sample, facts in groups.items()}
+    clusters = {sample: find_cluster(run.benchmark, sample, facts) for sample, facts in groups.items()}
     manifest = run.record.manifest
     paired = PairedVerdicts(
         run.name, pairs, groups, clusters, manifest.judge.name, other, manifest.dataset.name, run.id
@@ -81,7 +81,7 @@ def _note_left_out(common: Sequence[Verdict], foreign: int, subject: str) -> lis
     if not_judged:
         notes.append(f"{not_judged} of {subject} are left out: decided by rule or model failures, not by the judge")
     if unscored:
-        notes.append(f"{unscored} of {subject} are left out: not scored in this run")
+        notes.append(f"{unscored} of {subject} are left out: unscored in this run")
     if foreign:
         notes.append(f"{foreign} of {subject} are left out: not part of this run")
     return notes

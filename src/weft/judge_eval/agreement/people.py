@@ -21,7 +21,7 @@ ATTENTION_COLUMNS = ("attention passed", "attention asked")
 NOTE = (
     "questions: those that two or more people answered. alpha: Krippendorff's. same: how often two people gave the "
     "same score, in percent of all pairs; within a step: at most one step of the scale apart (without a scale, the "
-    "smallest difference that occurs). Intervals resample dialogues."
+    "smallest difference that occurs). Intervals are by dialogue."
 )
 ANNOTATOR_NOTE = (
     "Each annotator against the mean of the others who answered the same questions (`shared`). bias: the annotator "
@@ -128,7 +128,7 @@ def _percent_cell(clusters: Mapping[str, Sequence[float]]) -> Cell:
 
 
 def _nullable_mean(clusters: Mapping[str, Sequence[float]]) -> NullableEstimate:
-    """A mean; with one cluster alone there is nothing to resample, and so no interval."""
+    """A mean; with one cluster alone there is no interval."""
     mean = estimate_mean(clusters)
     if len(clusters) > 1:
         return NullableEstimate(mean.value, mean.low, mean.high)

@@ -16,18 +16,29 @@ from weft.untrusted import read_text_file
 VerdictKey = tuple[str, int, str]  # sample, turn (from 0), metric
 HumanScores = dict[VerdictKey, dict[str, float]]  # by verdict and annotator, the share of full marks
 Scale = tuple[float, float]  # lowest and highest score
+RUN_COLUMN = "run"  # of a file about several runs
 REQUIRED_COLUMNS = ("sample", "turn", "metric", "annotator")
 TOLERANCE = 1e-6
 
 
 def read_human_scores(path: Path, verdicts: Sequence[Verdict]) -> HumanScores:
     """Read a file of human scores about a run with these verdicts. Raises UserError with the line that is wrong."""
-    keys = {(verdict.sample, verdict.turn, verdict.metric) for verdict in verdicts}
-    scales = infer_scales(verdicts)
+    return _read_scores(path, {"": verdicts}, "")[""]
+
+
+def read_scores_of_runs(path: Path, verdicts: Mapping[str, Sequence[Verdict]]) -> dict[str, HumanScores]:
+    """Read a file of human scores about several runs, whose verdicts are given by id. Its column `run` has the ids."""
+    return _read_scores(path, verdicts, RUN_COLUMN)
+
+
+def _read_scores(path: Path, verdicts: Mapping[str, Sequence[Verdict]], run_column: str) -> dict[str, HumanScores]:
+    """Read the scores by run; without a run column all lines are about the only run."""
+    keys = {run: {(one.sample, one.turn, one.metric) for one in own} for run, own in verdicts.items()}
+    scales = {run: infer_scales(own) for run, own in verdicts.items()}
     reader = csv.reader(io.StringIO(read_text_file(path), newline=""), strict=True)
-    scores: HumanScores = {}
+    scores: dict[str, HumanScores] = {run: {} for run in verdicts}
     try:
-        header = _read_header(next(reader, list[str]()), path)
+        header = _read_header(next(reader, list[str]()), path, run_column)
         for row in reader:
             if not any(cell.strip() for cell in row):
                 continue
@@ -35,19 +46,24 @@ def read_human_scores(path: Path, verdicts: Sequence[Verdict]) -> HumanScores:
             if len(row) != len(header):
                 raise UserError(f"{where}: it has {len(row)} columns, the first line {len(header)}")
             cells = {name: cell.strip() for name, cell in zip(header, row, strict=True)}
-            _add_score(scores, cells, keys, scales, where)
+            run = cells[run_column] if run_column else ""
+            if run not in scores:
+                raise UserError(f"{where}: run {run!r} is none of {', '.join(scores)}")
+            _add_score(scores[run], cells, keys[run], scales[run], where)
     except csv.Error as error:
         raise UserError(f"{path}: line {reader.line_num}: invalid CSV: {error}") from None
-    if not scores:
+    if not any(scores.values()):
         raise UserError(f"{path} has no annotations")
     return scores
 
 
-def _read_header(row: Sequence[str], path: Path) -> list[str]:
+def _read_header(row: Sequence[str], path: Path, run_column: str) -> list[str]:
     header = [name.strip().lower() for name in row]
     missing = [name for name in REQUIRED_COLUMNS if name not in header]
     if "value" not in header and "score" not in header:
         missing.append("value or score")
+    if run_column and run_column not in header:
+        raise UserError(f"{path}: line 1: there is no column {run_column}: a file about several runs needs their ids")
     if missing:
         raise UserError(
             f"{path}: line 1: there is no column {missing[0]}; give sample,turn,metric,annotator,value (or score)"

@@ -38,6 +38,7 @@ class AgreementStudy(Struct, frozen=True):
     other: str  # another judge's name, or "people"
     tables: tuple[Table, ...]
     notes: tuple[str, ...] = ()  # what was left out, and why
+    charted: tuple[Table, ...] = ()  # what is drawn: the paper's own tables, or r and MAE by metric
 
 
 class RunAnnotations(Struct, frozen=True):
@@ -173,7 +174,8 @@ def _build_study(
         built += build_repeats_tables(
             {run.name: run.verdicts}, benchmark.metrics, presentation.max_score, presentation.digits
         )
-    return AgreementStudy(run.id, paired.judge, paired.other, tuple(built), tuple(notes))
+    charted = paper_tables or (tables.build_measure_table([paired], benchmark),)
+    return AgreementStudy(run.id, paired.judge, paired.other, tuple(built), tuple(notes), charted)
 
 
 def _compare_battles(run: Run, other: str, battles: list[Battle]) -> AgreementStudy:

@@ -2,7 +2,7 @@
 
 Means, errors and bias are on the scale of the benchmark's paper."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from weft.benchmarks.paired_verdicts import (
     build_measure_cell,
 )
 from weft.errors import UserError
+from weft.rounding import format_number
 from weft.stats.agreement import NullableEstimate, ReliabilityBin, reliability_curve
 from weft.types import Cell, Row, Table, Verdict
 
@@ -25,9 +26,10 @@ BINS = 5
 TOLERANCE = 1e-9
 NOTE = (
     "n: verdicts; judge and OTHER: their means; MAE: mean absolute difference, verdict by verdict; bias: judge minus "
-    "OTHER. 95% intervals resample dialogues. A dash: undefined, as where all values are the same, or fewer than "
-    f"{MIN_VERDICTS} verdicts. No interval: resampling changes nothing."
+    "OTHER. 95% intervals are by dialogue. A dash: undefined, as where all values are the same, or fewer than "
+    f"{MIN_VERDICTS} verdicts. A correlation without interval: resampling changes nothing."
 )
+POOLED_NOTE = "all models: the verdicts about all of them; a dialogue that several answered is one in the intervals."
 VerdictFilter = Callable[[Verdict], bool]
 
 
@@ -40,6 +42,34 @@ def build_metric_table(paired: PairedVerdicts, benchmark: Benchmark) -> Table:
     for metric in metrics:
         filters[metric] = _metric_filter(metric)
     return _build_table(paired, benchmark, f"Agreement between {paired.judge} and {paired.other}, by metric", filters)
+
+
+def build_model_table(compared: Sequence[PairedVerdicts], benchmark: Benchmark) -> Table:
+    """Agreement on all metrics together, with a row for each of several comparisons by their names."""
+    first = compared[0]
+    rows = [_build_row(paired.name, paired, lambda _: True, benchmark) for paired in compared]
+    title = f"Agreement between {first.judge} and {first.other}, by model"
+    note = _fill_note(first)
+    if len(compared) > 1:
+        note += f" {POOLED_NOTE}"
+    return Table(title, _columns(first), tuple(rows), note, benchmark.presentation.digits, "mixed")
+
+
+def build_measure_table(compared: Sequence[PairedVerdicts], benchmark: Benchmark) -> Table:
+    """Pearson's r and the mean absolute error by metric, with a row for each of several comparisons."""
+    pooled = replace(compared[0], pairs=[pair for paired in compared for pair in paired.pairs])
+    metrics = _metrics(pooled, benchmark)
+    rows: list[Row] = []
+    for paired in compared:
+        cells: dict[str, Cell] = {}
+        for metric in metrics:
+            measured = _build_cells(paired, _metric_filter(metric), benchmark)
+            cells[f"{metric} r"] = measured["Pearson"]
+            cells[f"{metric} MAE"] = measured["MAE"]
+        rows.append(Row(paired.name, cells, kind="part", run=paired.run, judge=paired.judge))
+    columns = tuple(f"{metric} {measure}" for metric in metrics for measure in ("r", "MAE"))
+    title = "Pearson's r and MAE, by model and metric"
+    return Table(title, columns, tuple(rows), POOLED_NOTE, benchmark.presentation.digits, "mixed")
 
 
 def _metric_filter(metric: str) -> VerdictFilter:
@@ -93,13 +123,20 @@ def _metrics(paired: PairedVerdicts, benchmark: Benchmark) -> list[str]:
 def _build_table(
     paired: PairedVerdicts, benchmark: Benchmark, title: str, filters: Mapping[str, VerdictFilter]
 ) -> Table:
-    other = _other_column(paired)
-    columns = ("n", "dialogues", "judge", other, "Pearson", "Spearman", "Kendall", "MAE", "bias")
-    rows: list[Row] = []
-    for label, keep in filters.items():
-        cells = _build_cells(paired, keep, benchmark)
-        rows.append(Row(label, cells, kind="part", run=paired.run, judge=paired.judge))
-    return Table(title, columns, tuple(rows), NOTE.replace("OTHER", other), benchmark.presentation.digits, "mixed")
+    rows = [_build_row(label, paired, keep, benchmark) for label, keep in filters.items()]
+    return Table(title, _columns(paired), tuple(rows), _fill_note(paired), benchmark.presentation.digits, "mixed")
+
+
+def _build_row(label: str, paired: PairedVerdicts, keep: VerdictFilter, benchmark: Benchmark) -> Row:
+    return Row(label, _build_cells(paired, keep, benchmark), kind="part", run=paired.run, judge=paired.judge)
+
+
+def _columns(paired: PairedVerdicts) -> tuple[str, ...]:
+    return ("n", "dialogues", "judge", _other_column(paired), "Pearson", "Spearman", "Kendall", "MAE", "bias")
+
+
+def _fill_note(paired: PairedVerdicts) -> str:
+    return NOTE.replace("OTHER", _other_column(paired))
 
 
 def _other_column(paired: PairedVerdicts) -> str:
@@ -155,7 +192,7 @@ def _reliability_row(paired: PairedVerdicts, benchmark: Benchmark, point: Reliab
     is_last = index == BINS - 1
     verdicts = [verdict for verdict, score in paired.pairs if low <= score and (is_last or score < high)]
     decimals = max(1, digits - 1)
-    label = f"{full * index / BINS:.{decimals}f} to {full * (index + 1) / BINS:.{decimals}f}"
+    label = f"{format_number(full * index / BINS, decimals)} to {format_number(full * (index + 1) / BINS, decimals)}"
     judge = NullableEstimate(point.judge, point.low, point.high)
     reference = NullableEstimate(point.reference)
     cells = {

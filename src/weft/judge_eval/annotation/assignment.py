@@ -23,6 +23,46 @@ def draw_items(dialogues: Mapping[str, str], count: int, seed: int) -> list[str]
     return [item for _, _, item in sorted(ranked)[:count]]
 
 
+def deal_dialogues(groups: Mapping[str, str], available: Mapping[str, Sequence[int]], seed: int) -> dict[str, int]:
+    """Give each dialogue to one run of those that have questions about it; return the run's index by dialogue.
+
+    In each group of dialogues, and in all, the runs get as many as one another, as far as they are available."""
+    dealt: dict[str, int] = {}
+    loads: dict[tuple[str, int], int] = {}  # by group and run
+    totals: dict[int, int] = {}
+    for dialogue in sorted(available, key=lambda name: _random_key("deal", seed, name)):
+        group = groups[dialogue]
+
+        def rank(run: int, dialogue: str = dialogue, group: str = group) -> tuple[int, int, str]:
+            return loads.get((group, run), 0), totals.get(run, 0), _random_key("run", seed, dialogue, run)
+
+        run = min(available[dialogue], key=rank)
+        dealt[dialogue] = run
+        loads[group, run] = loads.get((group, run), 0) + 1
+        totals[run] = totals.get(run, 0) + 1
+    return dealt
+
+
+def draw_stratified(tasks: Mapping[str, tuple[str, str]], seed: int) -> list[str]:
+    """Order items so that the first N are a random sample in which every stratum has its share, whatever N is.
+
+    `tasks` has the dialogue and the stratum of each item. One item of each dialogue comes before a second of any."""
+    dialogues = {item: dialogue for item, (dialogue, _) in tasks.items()}
+    seen: dict[str, int] = {}  # by dialogue, how many of its items are placed
+    strata: dict[tuple[int, str], list[str]] = {}  # by rank within the dialogue, and stratum
+    for item in draw_items(dialogues, len(dialogues), seed):
+        dialogue, stratum = tasks[item]
+        rank = seen.get(dialogue, 0)
+        seen[dialogue] = rank + 1
+        strata.setdefault((rank, stratum), []).append(item)
+    placed: list[tuple[int, float, str, str]] = []
+    for (rank, stratum), items in strata.items():
+        key = _random_key("stratum", seed, rank, stratum)
+        start = int(key[:8], 16) / 16**8  # systematic sampling begins at random
+        placed += [(rank, (index + start) / len(items), key, item) for index, item in enumerate(items)]
+    return [item for *_, item in sorted(placed)]
+
+
 def assign_items(items: Sequence[str], annotators: Sequence[str], each: int, seed: int) -> dict[str, list[str]]:
     """Give every item to `each` annotators; return the items of each annotator in an order of their own.
 

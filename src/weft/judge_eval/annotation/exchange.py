@@ -21,13 +21,14 @@ from weft.errors import UserError
 from weft.judge_eval.annotation import attention
 from weft.judge_eval.annotation.questions import AnnotatedQuestion, StudySource, group_by_verdict
 from weft.judge_eval.annotation.study import AnnotationItem, annotation_of, check_item, encode_checks, question_item
+from weft.report.csv_table import remove_guard
 from weft.store.annotations import Annotation, Annotations, Study
 from weft.store.blobs import Blobs
+from weft.store.records import is_time
 from weft.types import Question, Verdict
 from weft.untrusted import dict_or_empty, read_text_file
 
 REQUIRED_COLUMNS = ("sample", "turn", "metric", "annotator")
-GUARDED = ("=", "+", "-", "@", "\t", "\r")  # an apostrophe before these keeps a spreadsheet from running a formula
 
 
 class ImportCounts(Struct, frozen=True):
@@ -112,8 +113,18 @@ class _Line(Struct, frozen=True):
     where: str
 
 
-def read_csv(path: Path, known: KnownItems) -> list[Annotation]:
-    """Read the annotations of a CSV file. Raises UserError with the line that is wrong."""
+def read_csv_of_runs(path: Path, known: Sequence[KnownItems]) -> list[list[Annotation]]:
+    """Read the annotations of each of several runs from one CSV file, whose column `run` has their ids."""
+    ids = [items.source.run.id for items in known]
+    found = [read_csv(path, items, [run for run in ids if run != items.source.run.id]) for items in known]
+    if not any(found):
+        raise UserError(f"{path}: there is no annotation in it")
+    return found
+
+
+def read_csv(path: Path, known: KnownItems, other_runs: Sequence[str] = ()) -> list[Annotation]:
+    """Read the annotations of a CSV file. Lines about `other_runs` are left to those. Raises UserError with the line
+    that is wrong."""
     reader = csv.DictReader(io.StringIO(read_text_file(path), newline=""))
     lines: dict[tuple[str, str, str], list[_Line]] = {}  # by study, item and annotator
     try:
@@ -122,7 +133,11 @@ def read_csv(path: Path, known: KnownItems) -> list[Annotation]:
             where = f"{path}: line {reader.line_num}"
             if None in row or None in row.values():
                 raise UserError(f"{where}: the number of cells is not the number of columns")
-            cells = {name: _without_guard(value) for name, value in row.items()}
+            cells = {name: remove_guard(value) for name, value in row.items()}
+            if cells.get("run", "") in other_runs:
+                continue
+            if other_runs and not cells.get("run"):
+                raise UserError(f"{where}: it names no run, and the file is for {len(other_runs) + 1}")
             item = _find_item(cells, known, where)
             annotator = " ".join(cells["annotator"].split())
             if not annotator:
@@ -131,7 +146,7 @@ def read_csv(path: Path, known: KnownItems) -> list[Annotation]:
             lines.setdefault((study, item, annotator), []).append(_Line(cells, where))
     except csv.Error as error:
         raise UserError(f"{path}: line {reader.line_num}: {error}") from None
-    if not lines:
+    if not lines and not other_runs:
         raise UserError(f"{path}: there is no annotation in it")
     return [_build_annotation(known, *key, own_lines) for key, own_lines in lines.items()]
 
@@ -144,12 +159,6 @@ def _read_columns(names: Sequence[str], path: Path) -> list[str]:
     if missing:
         raise UserError(f"{path}: it has no column {missing[0]!r}; it has {', '.join(columns) or 'none'}")
     return columns
-
-
-def _without_guard(cell: str) -> str:
-    if cell[:1] == "'" and cell[1:2] in GUARDED:
-        return cell[1:]
-    return cell
 
 
 def _find_item(cells: Mapping[str, str], known: KnownItems, where: str) -> str:
@@ -209,6 +218,8 @@ def _build_annotation(
     first = lines[0].cells
     where = lines[0].where
     created_at = _read_number(first.get("at", ""), "at", where) or 0.0
+    if not is_time(created_at):
+        raise UserError(f"{where}: at: {first['at'][:40]!r} is not a Unix time")
     seconds = _read_number(first.get("seconds", ""), "seconds", where) or 0.0
     if first.get("answer", "") not in ("", "{}"):
         answer = _read_object(first["answer"], where)

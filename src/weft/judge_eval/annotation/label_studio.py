@@ -10,6 +10,7 @@ serves all tasks of a study; the choices come with each task. Tasks name neither
 
 import base64
 import datetime
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -33,6 +34,7 @@ from weft.report.gallery import Thumbnails
 from weft.report.html import Html, tag, text_block
 from weft.store.annotations import Annotation, Study
 from weft.store.blobs import write_file
+from weft.store.records import is_time
 from weft.types import Image, Text
 from weft.untrusted import dict_or_empty, read_json_file
 
@@ -214,7 +216,7 @@ def read(path: Path, known: KnownItems) -> list[Annotation]:
         if item is None:
             raise UserError(f"{where}: item {data.get('item')!r} is not a question of {run}: is it of another run?")
         study = str(data.get("study") or default_study(run))
-        exported = cast(list[Any], task.get("annotations") or [])
+        exported = _list_or_empty(task, "annotations", where)
         for index, entry in enumerate(map(dict_or_empty, exported), start=1):
             if not entry.get("was_cancelled"):
                 annotation = _decode_annotation(known, study, item, entry, f"{where}, annotation {index}")
@@ -222,6 +224,14 @@ def read(path: Path, known: KnownItems) -> list[Annotation]:
     if not annotations:
         raise UserError(f"{path}: there is no annotation in it")
     return list(annotations.values())
+
+
+def _list_or_empty(record: Mapping[str, Any], name: str, where: str) -> list[Any]:
+    """A list in the export, empty where there is none. Raises UserError for anything else."""
+    value: Any = record.get(name) or []
+    if not isinstance(value, list):
+        raise UserError(f"{where}: its {name!r} are not a list, as Label Studio exports them")
+    return cast(list[Any], value)
 
 
 def _decode_annotation(
@@ -249,7 +259,7 @@ def _decode_annotation(
 def _decode_values(form: AnnotationForm, entry: Mapping[str, Any], where: str) -> list[tuple[FieldPath, Any]]:
     """The values of an annotation by their paths. Raises UserError where one is missing or not allowed."""
     results: dict[str, dict[str, Any]] = {}
-    for result in map(dict_or_empty, entry.get("result") or []):
+    for result in map(dict_or_empty, _list_or_empty(entry, "result", where)):
         results[str(result.get("from_name"))] = dict_or_empty(result.get("value"))
     choices, texts = _split_fields(form)
     values: list[tuple[FieldPath, Any]] = [*form.fixed]
@@ -280,9 +290,12 @@ def _decode_text(field: Field, text: str, where: str) -> Any:
     if field.kind == "lines":
         return text.splitlines()
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise UserError(f"{where}: {text[:40]!r} is not a number") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(f"{where}: {text[:40]!r} is not a number")
+    return number
 
 
 def _annotator_name(entry: Mapping[str, Any]) -> str:
@@ -311,6 +324,7 @@ def _single(values: Any) -> str | None:
 
 def _parse_time(text: Any) -> float:
     try:
-        return datetime.datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
+        time = datetime.datetime.fromisoformat(str(text)).timestamp()
+    except (ValueError, OverflowError, OSError):
         return 0.0
+    return time if is_time(time) else 0.0

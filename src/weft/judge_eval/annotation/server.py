@@ -12,18 +12,20 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 
 from weft.calls.structured_output import UnusableReply
 from weft.errors import UserError
 from weft.judge_eval.annotation.form import MissingAnswer, parse_answer
+from weft.judge_eval.annotation.joint import JointStudy
 from weft.judge_eval.annotation.page import PagePosition, done_page, images_of, question_page
-from weft.judge_eval.annotation.questions import StudySource
-from weft.judge_eval.annotation.study import AnnotationItem, annotation_of, items_of
+from weft.judge_eval.annotation.study import AnnotationItem, annotation_of
 from weft.report.gallery import ImageFiles, Thumbnails
-from weft.store.annotations import Annotation, Annotations, Study
+from weft.store.annotations import Annotation, Annotations
 from weft.types import Image
+from weft.untrusted import read_host
 from weft.workspace import open_blobs
 
 HEADERS = {
@@ -38,6 +40,8 @@ MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp", "g
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 IMAGE_SIDE = 1600  # pixels of an image that can be enlarged
 MAX_FORM_BYTES = 1_000_000
+MAX_FORM_FIELDS = 10_000
+MAX_NUMBER_DIGITS = 9
 MAX_SECONDS = 3600.0  # for one question: an annotator who comes back the next day did not think all night
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -76,18 +80,16 @@ class AnnotatorPage:
 class AnnotationServer:
     """Serves a study to its annotators and stores their answers."""
 
-    def __init__(
-        self, home: Path, source: StudySource, study: Study, tokens: Mapping[str, str], annotations: Annotations
-    ) -> None:
-        items = items_of(source, study, open_blobs(home))
+    def __init__(self, home: Path, study: JointStudy, tokens: Mapping[str, str], annotations: Annotations) -> None:
+        items = study.items(open_blobs(home))
         thumbnails = Thumbnails(home, IMAGE_SIDE)
-        self._source = source
         self._study = study
+        self._parts = {name: part for name, (part, _) in items.items()}
         self._store = annotations
         self._host = "127.0.0.1"
         self.annotators: list[AnnotatorPage] = []
-        for name, order in study.settings["orders"].items():
-            own_items = [items[item] for item in order]
+        for name, order in study.orders.items():
+            own_items = [items[item][1] for item in order]
             self.annotators.append(AnnotatorPage(name, tokens[name], own_items, thumbnails))
 
     def app(self) -> web.Application:
@@ -123,7 +125,7 @@ class AnnotationServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not self._is_own_host(request.url.host or ""):
+        if not self._is_own_host(read_host(request.host)):
             return web.Response(status=403, text="this server does not answer to that name\n", headers=HEADERS)
         if request.method not in ("GET", "HEAD") and not _is_same_origin(request):
             return web.Response(status=403, text="this was sent from another page\n", headers=HEADERS)
@@ -156,17 +158,18 @@ class AnnotationServer:
 
     async def _annotations(self, annotator: AnnotatorPage) -> dict[str, Annotation]:
         """What the annotator has answered so far, by item."""
-        found = await asyncio.to_thread(self._store.find, self._study.run, self._study.id, annotator.name)
-        return {annotation.item: annotation for annotation in found}
+        found: dict[str, Annotation] = {}
+        for part in self._study.parts:
+            stored = await asyncio.to_thread(self._store.find, part.study.run, part.study.id, annotator.name)
+            found.update({annotation.item: annotation for annotation in stored})
+        return found
 
     async def _show_question(self, request: web.Request) -> web.Response:
         annotator = self._annotator(request)
         annotations = await self._annotations(annotator)
         total = len(annotator.items)
         index = annotator.first_open(annotations)
-        number = request.query.get("at", "")
-        if number.isdecimal() and 0 < int(number) <= total:
-            index = min(int(number) - 1, index)
+        index = min(_index_in(request.query.get("at", ""), total), index)
         if index == total:
             return _html(done_page(annotator.position(index, annotations)))
         item = annotator.items[index]
@@ -177,8 +180,7 @@ class AnnotationServer:
 
     async def _save_answer(self, request: web.Request) -> web.StreamResponse:
         annotator = self._annotator(request)
-        form = await request.post()
-        sent = {name: value for name, value in form.items() if isinstance(value, str)}
+        sent = await _read_form(request)
         annotations = await self._annotations(annotator)
         items = [item.id for item in annotator.items]
         name = sent.get("item", "")
@@ -191,7 +193,8 @@ class AnnotationServer:
             seconds += annotations[name].seconds
         try:
             answer = parse_answer(item.form, sent)
-            annotation = annotation_of(self._source, self._study.id, item, annotator.name, answer, seconds=seconds)
+            part = self._parts[name]
+            annotation = annotation_of(part.source, part.study.id, item, annotator.name, answer, seconds=seconds)
         except (MissingAnswer, UnusableReply) as error:
             position = annotator.position(index, annotations)
             return _html(question_page(item, position, annotator.href, {}, sent, str(error)), status=422)
@@ -205,6 +208,24 @@ class AnnotationServer:
             raise web.HTTPNotFound
         headers = {"Cache-Control": "private, max-age=86400, immutable"}
         return web.Response(body=data, content_type=MEDIA_TYPES[name.rpartition(".")[2]], headers=headers)
+
+
+def _index_in(number: str, total: int) -> int:
+    """Return the index of the question that an address names by its number; `total` if it names none."""
+    if number.isdecimal() and len(number) <= MAX_NUMBER_DIGITS and 0 < int(number) <= total:
+        return int(number) - 1
+    return total
+
+
+async def _read_form(request: web.Request) -> dict[str, str]:
+    """Return the fields of a form as browsers send those of our pages."""
+    if request.content_type != "application/x-www-form-urlencoded":
+        raise web.HTTPUnsupportedMediaType(text="this is not a form of this server\n")
+    try:
+        text = (await request.read()).decode()
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
+    except (web.RequestPayloadError, ValueError):
+        raise web.HTTPBadRequest(text="this form cannot be read\n") from None
 
 
 def _seconds_since(shown: str) -> float:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from weft.judge_eval.annotation import attention
+from weft.judge_eval.annotation.joint import JOINT
 from weft.store.annotations import Annotation, Study
 
 COLUMNS = ("annotator", "done", "attention passed", "median seconds")
@@ -91,6 +92,8 @@ def _describe_settings(settings: dict[str, Any]) -> str:
     if settings["each"] != annotators:
         text += f", each by {settings['each']}"
     text += f", seed {settings['seed']}"
+    if JOINT in settings:
+        text += f", of {len(settings[JOINT]['runs'])} runs together"
     if checks:
         text += f", {checks} {_plural('attention check', checks)} in addition"
     return text

@@ -112,7 +112,7 @@ def _stored_settings(source: StudySource, settings: StudySettings, blobs: Blobs)
     chosen = drawn[: settings.sample]
     unused = drawn[settings.sample :]
     assigned = assignment.assign_items(chosen, settings.annotators, settings.each, settings.seed)
-    count = _count_checks(settings, len(chosen), max(map(len, assigned.values())))
+    count = count_checks(settings, len(chosen), max(map(len, assigned.values())))
     # Checks are made from questions that nobody answers, as long as there are any.
     check_sources = [by_item[item] for item in (unused + chosen)[:count]]
     checks = {attention.check_id(question): question for question in check_sources}
@@ -127,11 +127,11 @@ def _stored_settings(source: StudySource, settings: StudySettings, blobs: Blobs)
         "questions": len(chosen),
         "orders": orders,
         "known": encode_checks(checks),
-        "images": _image_digests(questions),
+        "images": digest_images(questions),
     }
 
 
-def _count_checks(settings: StudySettings, questions: int, longest: int) -> int:
+def count_checks(settings: StudySettings, questions: int, longest: int) -> int:
     """How many attention checks each annotator gets; `longest` is the most questions that one of them has."""
     count = round(settings.attention * longest)
     if settings.attention and questions >= MIN_QUESTIONS_FOR_CHECK:
@@ -144,7 +144,7 @@ def encode_checks(checks: Mapping[str, AnnotatedQuestion]) -> dict[str, Any]:
     return {item: attention.encode_check(attention.build_check(question)) for item, question in checks.items()}
 
 
-def _image_digests(questions: Iterable[Question]) -> list[str]:
+def digest_images(questions: Iterable[Question]) -> list[str]:
     digests: set[str] = set()
     for question in questions:
         digests.update(image.digest for image in _images_of(question))

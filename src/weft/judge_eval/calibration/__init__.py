@@ -6,7 +6,6 @@ a calibration card.
     card.for_metric("weave", "key_point").agreement.pearson
 """
 
-import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import UnusableJudge
+from weft.evaluation.event_loop import run_in_loop
 from weft.evaluation.session import Session
 from weft.judge_eval.calibration.card import card_of
 from weft.judge_eval.calibration.exam import PAPERS, SIDES, Exam
@@ -40,7 +40,7 @@ def check(
     for sitting in sittings:
         exam.prepare(sitting)
         ids = {name: run.id for name, run in runs.items()}
-        runs[sitting.name] = asyncio.run(_run_sitting(exam.opened(sitting, ids)))
+        runs[sitting.name] = run_in_loop(_run_sitting(exam.opened(sitting, ids)))
     card = card_of(exam, sittings, runs, time.time())
     write_card(exam.home, card)
     return card

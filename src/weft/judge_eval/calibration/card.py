@@ -24,9 +24,9 @@ from weft.results.cards import (
     prompt_version,
 )
 from weft.results.run import Run
-from weft.stats.agreement import DRAWS, Agreement, NullableEstimate, measure_agreement
+from weft.stats.agreement import Agreement, NullableEstimate, measure_agreement
 from weft.stats.battles import Battle, first_position_rate, measure_battle_agreement, merge_orders
-from weft.stats.intervals import bootstrap_interval, bootstrap_weights
+from weft.stats.intervals import SHARE, Scale, mean_interval, slope_interval, variance_interval
 from weft.stats.repeats import group_repeats
 from weft.types import Cell, Verdict
 from weft_tabletop.faults import FAULTS, fault_of
@@ -34,6 +34,7 @@ from weft_tabletop.faults import FAULTS, fault_of
 MIDDLE = (0.2, 0.8)
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 FULL_MARKS = 0.999
+DIFFERENCE = (-1.0, 1.0)  # of two shares
 POSITION = {"A": 1.0, "B": -1.0}  # which place won; a tie is 0
 VerdictKey = tuple[str, int, str]  # sample, turn, metric
 Clusters = Mapping[str, Sequence[float]]  # values by answer
@@ -259,14 +260,14 @@ def _measure_levels(
         yield CalibrationLevel(level, reference, _estimate_mean(by_answer), len(members))
 
 
-def _estimate_mean(clusters: Clusters) -> NullableEstimate:
-    """A mean with its interval; there is none where fewer than two answers can be resampled."""
+def _estimate_mean(clusters: Clusters, scale: Scale = SHARE) -> NullableEstimate:
+    """A mean with its interval; there is none for fewer than two answers."""
     values: list[float] = []
     for cluster in clusters.values():
         values += cluster
     if not values:
         return NullableEstimate(None)
-    low, high = bootstrap_interval([(1.0, clusters)]) or (None, None)
+    low, high = mean_interval([(1.0, clusters)], scale) or (None, None)
     return NullableEstimate(statistics.fmean(values), low, high)
 
 
@@ -275,8 +276,11 @@ def _standard_deviation(repeats: Sequence[_RepeatedQuestion]) -> NullableEstimat
     variances: dict[str, list[float]] = {}
     for repeat in repeats:
         variances.setdefault(repeat.answer, []).append(statistics.variance(repeat.values))
-    mean = _estimate_mean(variances)
-    return NullableEstimate(_root(mean.value), _root(mean.low), _root(mean.high))
+    if not variances:
+        return NullableEstimate(None)
+    mean = statistics.fmean(value for own in variances.values() for value in own)
+    low, high = variance_interval(variances) or (None, None)
+    return NullableEstimate(_root(mean), _root(low), _root(high))
 
 
 def _root(variance: float | None) -> float | None:
@@ -302,11 +306,10 @@ def _measure_slope(answers: Sequence[_JudgedAnswer]) -> NullableEstimate:
     """How much the judge's score rises per point of the reference: the regression slope around each metric's means.
 
     It is 1 for an exact judge, and 0 for one that does not look at the answer."""
-    import numpy as np
-
     by_metric: dict[str, list[_JudgedAnswer]] = {}
     for answer in answers:
         by_metric.setdefault(answer.key[2], []).append(answer)
+    reach = 0.0
     sums: dict[str, list[float]] = {}  # by answer: the sum of products, and of squares
     for members in by_metric.values():
         reference_mean = statistics.fmean(member.reference for member in members)
@@ -316,18 +319,13 @@ def _measure_slope(answers: Sequence[_JudgedAnswer]) -> NullableEstimate:
             own = sums.setdefault(member.answer, [0.0, 0.0])
             own[0] += distance * (member.judge - judge_mean)
             own[1] += distance**2
-    products = np.array([own[0] for own in sums.values()])
-    squares = np.array([own[1] for own in sums.values()])
-    if not sums or squares.sum() < 1e-9:
+            reach += abs(distance)
+    products = [product for product, _ in sums.values()]
+    squares = [square for _, square in sums.values()]
+    if sum(squares) < 1e-9:
         return NullableEstimate(None)
-    slope = float(products.sum() / squares.sum())
-    if len(sums) < 2:
-        return NullableEstimate(slope)
-    weights = bootstrap_weights(len(sums), DRAWS, 0).astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        resampled = weights @ products / (weights @ squares)
-    low, high = np.nanquantile(resampled, [0.025, 0.975])
-    return NullableEstimate(slope, float(low), float(high))
+    low, high = slope_interval(products, squares, reach) or (None, None)
+    return NullableEstimate(sum(products) / sum(squares), low, high)
 
 
 def _measure_effects(sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> Iterator[Effect]:
@@ -383,7 +381,7 @@ def _measure_effect(change: str, benchmark: str, pairs: Pairs) -> Effect:
             differences.setdefault(sample, []).append(changed - unchanged)
             if unchanged < FULL_MARKS:
                 raised.setdefault(sample, []).append(float(changed >= FULL_MARKS))
-    return Effect(change, benchmark, _estimate_mean(differences), _estimate_mean(raised), count)
+    return Effect(change, benchmark, _estimate_mean(differences, DIFFERENCE), _estimate_mean(raised), count)
 
 
 def _measure_orders(sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> Iterator[OrderEffect]:
@@ -414,7 +412,7 @@ def _measure_order(name: str, judged: Sequence[Battle], exact: Sequence[Battle])
     correct = measure_battle_agreement(merged, exact_merged).without_tie
     return OrderEffect(
         name,
-        _estimate_mean(leans),
+        _estimate_mean(leans, DIFFERENCE),
         _from_cell(first_position_rate(judged)),
         _from_cell(consistent),
         _from_cell(correct),

@@ -4,6 +4,7 @@ answer."""
 from collections.abc import Iterator, Mapping, Sequence
 
 from weft.results.cards import ALL_METRICS, CalibrationCard, CalibrationLevel, Effect, MetricCard, OrderEffect
+from weft.rounding import format_number
 from weft.stats.agreement import NullableEstimate
 from weft.types import Cell, Row, Table
 from weft_tabletop.faults import FAULT_NAMES
@@ -184,7 +185,7 @@ def _metric_findings(metric: MetricCard) -> Iterator[str]:
     is_blind = _is_constant(metric) or (metric.slope.high is not None and metric.slope.high < BLIND_SLOPE)
     pearson = metric.agreement.pearson
     if _is_constant(metric):
-        yield f"it gives everything the same score ({metric.agreement.judge.value:.3f})"
+        yield f"it gives everything the same score ({format_number(metric.agreement.judge.value or 0.0, 3)})"
     elif is_blind:
         yield f"it does not look: per point of the reference its score rises by {metric.slope}"
     elif pearson.high is not None and pearson.high < LOW_PEARSON:
@@ -201,11 +202,7 @@ def _metric_findings(metric: MetricCard) -> Iterator[str]:
 
 def _is_constant(metric: MetricCard) -> bool:
     """Whether the judge gives one score to answers whose references differ."""
-    judge = metric.agreement.judge
-    reference = metric.agreement.reference
-    return (
-        metric.agreement.n > 1 and judge.low is not None and judge.low == judge.high and reference.low != reference.high
-    )
+    return metric.agreement.n > 1 and metric.agreement.pearson.value is None and metric.slope.value is not None
 
 
 def _excludes(estimate: NullableEstimate, margin: float) -> bool:
@@ -219,10 +216,12 @@ def _effect_findings(effect: Effect) -> Iterator[str]:
     if not _excludes(effect.difference, MIN_DIFFERENCE):
         return
     verb = "raises" if (effect.difference.low or 0.0) > 0 else "lowers"
-    line = f"{effect.benchmark}: {effect.change} {verb} its score by {abs(effect.difference.value or 0):.2f}"
+    line = (
+        f"{effect.benchmark}: {effect.change} {verb} its score by {format_number(abs(effect.difference.value or 0), 2)}"
+    )
     raised = effect.raised.value or 0.0
     if raised > MIN_RAISED:
-        line += f"; {100 * raised:.0f}% of the answers below full marks get full marks"
+        line += f"; {format_number(100 * raised, 0)}% of the answers below full marks get full marks"
     yield line
 
 

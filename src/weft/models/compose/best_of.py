@@ -22,17 +22,17 @@ class BestOf(Strategy):
         super().__init__(model, blobs, phrasing)
         self._count = count
 
-    async def generate(self, messages: tuple[Message, ...], want: Request) -> Reply:
-        replies = await self._draw_all(messages, want)
+    async def generate(self, messages: tuple[Message, ...], request: Request) -> Reply:
+        replies = await self._draw_all(messages, request)
         failed = _first_failed(replies)
         if failed is not None:  # picking among fewer would be another strategy
             return join_replies(failed, _without(replies, failed))
-        candidates = _distinct_candidates(replies, want.modality)
+        candidates = _distinct_candidates(replies, request.modality)
         if len(candidates) < 2:
-            return self._without_pick(replies, candidates, want.modality)
+            return self._without_pick(replies, candidates, request.modality)
 
         async def ask(pick_request: tuple[Message, ...]) -> Reply:
-            return await self.ask("model", pick_request, replace(want, modality="text"))
+            return await self.ask("model", pick_request, replace(request, modality="text"))
 
         index, pick_replies = await self._phrasing.pick(ask, messages, list(candidates))
         failed_pick = _first_failed(pick_replies)
@@ -41,9 +41,11 @@ class BestOf(Strategy):
         final = list(candidates.values())[index]
         return join_replies(final, [*_without(replies, final), *pick_replies])
 
-    async def _draw_all(self, messages: tuple[Message, ...], want: Request) -> list[Reply]:
+    async def _draw_all(self, messages: tuple[Message, ...], request: Request) -> list[Reply]:
         """Make all candidates at once. All are awaited even if one raises: each may have to be paid for."""
-        draws = [self.ask("model", messages, replace(want, draw=want.draw + number)) for number in range(self._count)]
+        draws = [
+            self.ask("model", messages, replace(request, draw=request.draw + number)) for number in range(self._count)
+        ]
         replies: list[Reply] = []
         raised: BaseException | None = None
         for result in await asyncio.gather(*draws, return_exceptions=True):
@@ -58,11 +60,12 @@ class BestOf(Strategy):
     def _without_pick(self, replies: Sequence[Reply], candidates: dict[Candidate, Reply], modality: Modality) -> Reply:
         """Return the only candidate, or the first reply if none has an output."""
         final = next(iter(candidates.values()), replies[0])
+        others = _without(replies, final)
         if candidates and all(output_of(reply, modality) for reply in replies):
             final = replace(
                 final, reason=SAME_CANDIDATES.format(count=self._count), notes=(*final.notes, "same candidates")
             )
-        return join_replies(final, _without(replies, final))
+        return join_replies(final, others)
 
 
 def _distinct_candidates(replies: Sequence[Reply], modality: Modality) -> dict[Candidate, Reply]:
@@ -83,4 +86,10 @@ def _first_failed(replies: Sequence[Reply]) -> Reply | None:
 
 
 def _without(replies: Sequence[Reply], excluded: Reply) -> list[Reply]:
-    return [reply for reply in replies if reply is not excluded]
+    """Return the other replies. A model may return the same object several times: it is left out once."""
+    others = list(replies)
+    for position, reply in enumerate(others):
+        if reply is excluded:
+            del others[position]
+            break
+    return others

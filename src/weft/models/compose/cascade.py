@@ -24,45 +24,47 @@ class Cascade(Composition):
     roles = ("reasoner", "painter")
     version = "2"
 
-    async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply:
-        if want.modality == "text":
-            return await self.ask("reasoner", messages, want)
-        brief_request = self._brief_request(messages, want)
+    async def reply(self, messages: tuple[Message, ...], request: Request) -> Reply:
+        if request.modality == "text":
+            return await self.ask("reasoner", messages, request)
+        brief_request = self._brief_request(messages, request)
         if brief_request is None:  # nothing to plan in the reasoner's language
-            return await self.ask("painter", messages, want)
-        brief = await self.ask("reasoner", brief_request, replace(want, modality="text"))
+            return await self.ask("painter", messages, request)
+        brief = await self.ask("reasoner", brief_request, replace(request, modality="text"))
         if brief.outcome != "answered":
             return brief
         thoughts = [Thought(text) for text in (brief.thoughts, brief.text) if text]
-        image_request = self._image_request(messages, brief.text, want)
-        drawing = await self.ask("painter", image_request, replace(want, modality="image"))
-        if want.modality == "image" or drawing.outcome == "failed":
+        image_request = self._image_request(messages, brief.text, request)
+        drawing = await self.ask("painter", image_request, replace(request, modality="image"))
+        if request.modality == "image" or drawing.outcome == "failed":
             return join_replies(replace(drawing, parts=(*thoughts, *drawing.parts)), [brief])
-        answer = await self._ask_for_text(messages, brief, drawing, want)
+        answer = await self._ask_for_text(messages, brief, drawing, request)
         if answer.outcome == "failed":
             return join_replies(answer, [brief, drawing])
         parts = (*thoughts, *drawing.images, *answer.parts)
-        outcome, reason = outcome_of(parts, want.modality)
+        outcome, reason = outcome_of(parts, request.modality)
         return join_replies(replace(answer, outcome=outcome, parts=parts, reason=reason), [brief, drawing])
 
-    async def _ask_for_text(self, messages: tuple[Message, ...], brief: Reply, drawing: Reply, want: Request) -> Reply:
+    async def _ask_for_text(
+        self, messages: tuple[Message, ...], brief: Reply, drawing: Reply, request: Request
+    ) -> Reply:
         """Ask the reasoner for the text that goes with the image."""
         brief_message = Message("assistant", (Text(brief.text),))
         image_message = Message("user", (*drawing.images, Text(ANSWER_PROMPT)))
         dialogue = (*messages, brief_message, image_message)
-        return await self.ask("reasoner", dialogue, replace(want, modality="text"))
+        return await self.ask("reasoner", dialogue, replace(request, modality="text"))
 
-    def _brief_request(self, messages: tuple[Message, ...], want: Request) -> tuple[Message, ...] | None:
+    def _brief_request(self, messages: tuple[Message, ...], request: Request) -> tuple[Message, ...] | None:
         if "reasoner" in self.phrasings:
-            return self.phrasings["reasoner"].plan_request(messages, want.modality)
+            return self.phrasings["reasoner"].plan_request(messages, request.modality)
         last = messages[-1]
         return (*messages[:-1], Message(last.role, (*last.parts, Text(BRIEF_PROMPT))))
 
-    def _image_request(self, messages: tuple[Message, ...], brief: str, want: Request) -> tuple[Message, ...]:
+    def _image_request(self, messages: tuple[Message, ...], brief: str, request: Request) -> tuple[Message, ...]:
         """Return what the painter is sent: all images and the brief, without the reasoner's thinking."""
         order = split_thinking(brief)[1] or brief
         if "painter" in self.phrasings:
-            return self.phrasings["painter"].with_plan(messages, order, want.modality)
+            return self.phrasings["painter"].with_plan(messages, order, request.modality)
         parts: list[Part] = []
         for message in messages:
             parts += [part for part in message.parts if isinstance(part, Image)]

@@ -11,15 +11,15 @@ from weft.types import Message, Reply, Request, Thought
 
 
 class ChainOfThought(Strategy):
-    async def generate(self, messages: tuple[Message, ...], want: Request) -> Reply:
-        plan_request = self._phrasing.plan_request(messages, want.modality)
+    async def generate(self, messages: tuple[Message, ...], request: Request) -> Reply:
+        plan_request = self._phrasing.plan_request(messages, request.modality)
         if plan_request is None:
-            return await self.ask("model", messages, want)
-        plan = await self.ask("model", plan_request, replace(want, modality="text"))
+            return await self.ask("model", messages, request)
+        plan = await self.ask("model", plan_request, replace(request, modality="text"))
         if plan.outcome == "failed":
             return plan
         if not plan.text:  # it did not plan, but it may still draw
-            return join_replies(await self.ask("model", messages, want), [plan])
-        request = self._phrasing.with_plan(messages, plan.text, want.modality)
-        reply = await self.ask("model", request, want)
+            return join_replies(await self.ask("model", messages, request), [plan])
+        drawing_messages = self._phrasing.with_plan(messages, plan.text, request.modality)
+        reply = await self.ask("model", drawing_messages, request)
         return join_replies(replace(reply, parts=(Thought(plan.text), *reply.parts)), [plan])

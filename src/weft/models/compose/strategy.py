@@ -19,12 +19,12 @@ class Strategy(Composition):
         super().__init__(model.name, {"model": model}, blobs)
         self._phrasing = phrasing
 
-    async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply:
-        if want.modality == "text":
-            return await self.ask("model", messages, want)
-        return await self.generate(messages, want)
+    async def reply(self, messages: tuple[Message, ...], request: Request) -> Reply:
+        if request.modality == "text":
+            return await self.ask("model", messages, request)
+        return await self.generate(messages, request)
 
-    async def generate(self, messages: tuple[Message, ...], want: Request) -> Reply:
+    async def generate(self, messages: tuple[Message, ...], request: Request) -> Reply:
         """Answer a request for an image or an interleaved output."""
         raise TypeError(f"{type(self).__name__} has no generate")
 

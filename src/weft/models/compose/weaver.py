@@ -66,32 +66,32 @@ class Weaver(Composition):
         f"images are counted as in the data's references, {USUAL_IMAGES} per document without one: planners may differ"
     )
 
-    async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply:
-        if want.modality == "text":
-            return await self.ask("planner", messages, want)
+    async def reply(self, messages: tuple[Message, ...], request: Request) -> Reply:
+        if request.modality == "text":
+            return await self.ask("planner", messages, request)
 
         async def draw(plan: DocumentPlan, order: ImageOrder, used: Mapping[int, Reply]) -> Reply:
             image_request = self._image_request(messages, plan, order, used)
-            return await self.ask("visualizer", image_request, replace(want, modality="image", size=order.size))
+            return await self.ask("visualizer", image_request, replace(request, modality="image", size=order.size))
 
         drawing = _Drawing(draw)
         try:
-            return await self._weave(messages, want, drawing)
+            return await self._weave(messages, request, drawing)
         except BaseException:
             await drawing.stop()
             raise
 
-    async def _weave(self, messages: tuple[Message, ...], want: Request, drawing: "_Drawing") -> Reply:
+    async def _weave(self, messages: tuple[Message, ...], request: Request, drawing: "_Drawing") -> Reply:
         token = TEXT_LISTENER.set(drawing.hear)
         try:
-            planned = await self.ask("planner", _planner_request(messages, want), replace(want, modality="text"))
+            planned = await self.ask("planner", _planner_request(messages, request), replace(request, modality="text"))
         finally:
             TEXT_LISTENER.reset(token)
         if planned.outcome != "answered":
             return join_replies(planned, await drawing.stop())
         thinking, document = split_thinking(planned.text)
         if _is_stand_in(planned):
-            plan = _guess_plan(planned, want)
+            plan = _guess_plan(planned, request)
         else:
             plan = parse_plan(document)
         drawn, wasted = await drawing.finish(plan)
@@ -101,7 +101,7 @@ class Weaver(Composition):
             return replace(join_replies(failed, [planned, *wasted, *others]), parts=())
         parts, missing = _assemble(plan, drawn)
         thoughts = [Thought(text) for text in (planned.thoughts, thinking) if text]
-        outcome, reason = outcome_of((*thoughts, *parts), want.modality)
+        outcome, reason = outcome_of((*thoughts, *parts), request.modality)
         reasons = [text for text in (planned.reason, reason, *plan.notes, *missing) if text]
         final = Reply(outcome, (*thoughts, *parts), "; ".join(reasons))
         return join_replies(final, [planned, *wasted, *drawn])
@@ -131,10 +131,10 @@ class Weaver(Composition):
         return (Message("user", (*parts, Text(prompt))),)
 
 
-def _planner_request(messages: tuple[Message, ...], want: Request) -> tuple[Message, ...]:
+def _planner_request(messages: tuple[Message, ...], request: Request) -> tuple[Message, ...]:
     """Return the request with one system message: how to write a document, then the benchmark's own system prompt."""
     system = PLANNER_PROMPT
-    if want.modality == "image":
+    if request.modality == "image":
         system += ONE_IMAGE_PROMPT
     texts = [system]
     dialogue: list[Message] = []
@@ -151,12 +151,12 @@ def _is_stand_in(planned: Reply) -> bool:
     return "stand-in" in planned.notes or (bool(planned.images) and not planned.keys)
 
 
-def _guess_plan(planned: Reply, want: Request) -> DocumentPlan:
+def _guess_plan(planned: Reply, request: Request) -> DocumentPlan:
     """Return a plan with as many images as the reference has, for a dry run."""
     count = len(planned.images)
     if "stand-in" in planned.notes:
         count = USUAL_IMAGES
-    if want.modality == "image":
+    if request.modality == "image":
         count = 1
     parts: list[str | ImageOrder] = []
     for number in range(1, count + 1):

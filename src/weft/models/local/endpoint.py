@@ -25,7 +25,7 @@ class LocalCall(Struct, frozen=True):
     """One call as an engine gets it."""
 
     messages: tuple[Message, ...]
-    want: Request
+    request: Request
     seed: int  # of this draw
     modality: Literal["text", "image"]
 
@@ -125,11 +125,11 @@ class LocalEndpoint(Endpoint):
     async def load(self) -> None:
         await self._queue.wait_until_loaded()
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         modality = "image"
-        if want.modality == "text" or not self.gives.image:
+        if request.modality == "text" or not self.gives.image:
             modality = "text"
-        call = LocalCall(messages, want, self._seed + want.draw, modality)
+        call = LocalCall(messages, request, self._seed + request.draw, modality)
         if modality == "image" and self._needs and not call.images:
             return EndpointReply((), "empty", self._needs, served_model=self.name)
         output = await self._run(call)
@@ -138,7 +138,7 @@ class LocalEndpoint(Endpoint):
                 (), "refused", output.blocked, served_model=self.name, usage=output.usage, stop_cause="blocked"
             )
         parts = await asyncio.to_thread(self._store, output)
-        outcome, reason = outcome_of(parts, want.modality)
+        outcome, reason = outcome_of(parts, request.modality)
         stop_cause: StopCause = ""
         if output.truncated:
             stop_cause = "truncated"
@@ -154,7 +154,7 @@ class LocalEndpoint(Endpoint):
 
     async def _run(self, call: LocalCall) -> LocalOutput:
         """Run a call in a batch of calls with the same modality, size, and presence of images."""
-        kind = (call.modality, bool(call.images), call.want.size)
+        kind = (call.modality, bool(call.images), call.request.size)
         try:
             return await self._queue.call(call, kind, self._batch_sizes.get(call.modality, 1))
         except CallError:

@@ -185,20 +185,26 @@ def weights_digest(folder: Path, components: Sequence[str], memory: Path) -> str
     `memory` is the file that stores digests of single files, by size and time.
     """
     files = _model_files(folder, components)
+    lines: list[str] = []
+    for path, digest in zip(files, digest_files(files, memory), strict=True):
+        lines.append(f"{path.relative_to(folder).as_posix()} {digest}")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def digest_files(files: Sequence[Path], memory: Path | None) -> list[str]:
+    """Return the digests of all bytes of files. `memory` is the file that stores them by size and time."""
     known: dict[str, str] = {}
-    with suppress(OSError, msgspec.DecodeError, ValueError):
-        known = msgspec.json.decode(memory.read_bytes(), type=dict[str, str])
+    if memory is not None:
+        with suppress(OSError, msgspec.DecodeError, ValueError):
+            known = msgspec.json.decode(memory.read_bytes(), type=dict[str, str])
     with ThreadPoolExecutor(min(8, (os.cpu_count() or 1) + 1)) as pool:
         digests = list(pool.map(functools.partial(_stamp_and_digest, known), files))
     new = {stamp: digest for stamp, digest in digests if stamp and stamp not in known}
-    if new:
+    if new and memory is not None:
         with suppress(OSError):
             memory.parent.mkdir(parents=True, exist_ok=True)
             write_file(memory, msgspec.json.encode({**known, **new}))
-    lines: list[str] = []
-    for path, (_, digest) in zip(files, digests, strict=True):
-        lines.append(f"{path.relative_to(folder).as_posix()} {digest}")
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+    return [digest for _, digest in digests]
 
 
 def _model_files(folder: Path, components: Sequence[str]) -> list[Path]:

@@ -47,25 +47,25 @@ class Anthropic(HttpEndpoint):
             headers["x-api-key"] = self._key
         return headers
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        payload = self._payload(messages, want)
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        payload = self._payload(messages, request)
         async with self._post("/messages", payload, MAX_TEXT_BYTES, bare=True) as response:
             if response.status >= 400 or response.error_message:
                 return self._read_error(response)
-            return self._read(response.body, want)
+            return self._read(response.body, request)
 
-    def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
+    def _payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
         payload: dict[str, Any] = {"model": self._model, **self._parameters}
         system = "\n".join(list_system_texts(messages))
         if system:
             payload["system"] = system
         payload["messages"] = [_build_message(message) for message in messages if message.role != "system"]
-        if want.schema is not None:
-            format = {"type": "json_schema", "schema": remove_schema_bounds(want.schema)}
+        if request.schema is not None:
+            format = {"type": "json_schema", "schema": remove_schema_bounds(request.schema)}
             payload["output_config"] = {**dict_or_empty(payload.get("output_config")), "format": format}
         return payload
 
-    def _read(self, body: Any, want: Request) -> EndpointReply:
+    def _read(self, body: Any, request: Request) -> EndpointReply:
         answer = dict_or_empty(body)
         if not isinstance(answer.get("content"), list):
             raise CallError(f"{self.address} answered 200 without `content`", TRANSIENT)
@@ -76,7 +76,7 @@ class Anthropic(HttpEndpoint):
         usage = read_usage(body)
         if stop_reason == "refusal":
             return EndpointReply(parts, "refused", "the model refused", raw, served, usage)
-        outcome, reason = outcome_of(parts, want.modality)
+        outcome, reason = outcome_of(parts, request.modality)
         if stop_reason not in TRUNCATED:
             return EndpointReply(parts, outcome, reason, raw, served, usage, retry_advised=outcome == "empty")
         if self._default_limit:

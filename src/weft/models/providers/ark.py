@@ -36,15 +36,15 @@ class Ark(ImageApi):
     image_hosts = (".volces.com", ".bytepluses.com")
 
     def _post_prompt(
-        self, prompt: str, images: Sequence[Image], want: Request
+        self, prompt: str, images: Sequence[Image], request: Request
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        payload: dict[str, Any] = {"model": self._model, "prompt": prompt, **self._parameters_for(want)}
+        payload: dict[str, Any] = {"model": self._model, "prompt": prompt, **self._parameters_for(request)}
         if len(images) == 1:
             payload["image"] = images[0]
         elif images:
             payload["image"] = list(images)
-        if want.size is not None and "size" not in self._parameters:
-            payload["size"] = f"{want.size[0]}x{want.size[1]}"
+        if request.size is not None and "size" not in self._parameters:
+            payload["size"] = f"{request.size[0]}x{request.size[1]}"
         return self._post("/images/generations", payload, MAX_REPLY_BYTES)
 
 

@@ -49,8 +49,8 @@ class Flux(HttpEndpoint, TaskEndpoint):
             return {"x-key": self._key}
         return {}
 
-    async def submit(self, messages: tuple[Message, ...], want: Request) -> str:
-        payload = self._payload(messages, want)
+    async def submit(self, messages: tuple[Message, ...], request: Request) -> str:
+        payload = self._payload(messages, request)
         async with self._post(f"/{self._model}", payload, MAX_TEXT_BYTES, bare=True) as response:
             is_error = response.status >= 400 or response.error_message
             if is_error and not is_refusal(response.error_codes):
@@ -62,24 +62,24 @@ class Flux(HttpEndpoint, TaskEndpoint):
             raise CallError(f"{self.address} accepted a task without a `polling_url`", TRANSIENT)
         return polling_url
 
-    def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
+    def _payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
         prompt, images = flatten_messages(messages)
-        payload: dict[str, Any] = {"prompt": prompt, **self._parameters_for(want)}
+        payload: dict[str, Any] = {"prompt": prompt, **self._parameters_for(request)}
         for number, image in enumerate(images, start=1):
             name = "input_image"
             if number > 1:
                 name = f"input_image_{number}"
             payload[name] = image
-        if want.size is not None and self._sizes == "pixels":
-            payload |= {"width": want.size[0], "height": want.size[1]}
-        elif want.size is not None and "aspect_ratio" not in payload:
-            payload["aspect_ratio"] = nearest_ratio(want.size)
+        if request.size is not None and self._sizes == "pixels":
+            payload |= {"width": request.size[0], "height": request.size[1]}
+        elif request.size is not None and "aspect_ratio" not in payload:
+            payload["aspect_ratio"] = nearest_ratio(request.size)
         return payload
 
-    async def collect(self, ticket: str, want: Request) -> EndpointReply | None:
+    async def collect(self, ticket: str, request: Request) -> EndpointReply | None:
         if ticket.startswith(REFUSED):
             return EndpointReply((), "refused", ticket.removeprefix(REFUSED), "", self._model, stop_cause="blocked")
-        response = await self._http.get_json(self._check_host(ticket), self._headers(), called=self.address)
+        response = await self._http.get_json(self._check_host(ticket), self._headers(), endpoint_name=self.address)
         answer = dict_or_empty(response.body)
         if response.status >= 400 or (response.error_message and not answer.get("status")):
             if response.status == 404:

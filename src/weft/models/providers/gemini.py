@@ -74,24 +74,24 @@ class Gemini(HttpEndpoint):
             return {"x-goog-api-key": self._key}
         return {}
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        payload = self.payload(messages, want)
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        payload = self.payload(messages, request)
         limit = MAX_REPLY_BYTES
-        if want.modality == "text":
+        if request.modality == "text":
             limit = MAX_TEXT_BYTES
         async with self._post(f"/models/{self._model}:generateContent", payload, limit, bare=True) as response:
-            return await self.read_response(response, want)
+            return await self.read_response(response, request)
 
     # batches
 
     def batch_service(self) -> GeminiBatches:
         return GeminiBatches(self)
 
-    async def read_response(self, response: HttpResponse, want: Request) -> EndpointReply:
+    async def read_response(self, response: HttpResponse, request: Request) -> EndpointReply:
         """Read the response to one request, from a batch or not."""
         if response.status >= 400 or response.error_message:
             return self._read_error(unwrap_error_list(response))
-        return await self.read(response.body, want)
+        return await self.read(response.body, request)
 
     async def start_upload(self, payload: Mapping[str, Any], headers: Mapping[str, str]) -> HttpResponse:
         """Announce a file; the response's headers say where it is to be sent."""
@@ -99,23 +99,23 @@ class Gemini(HttpEndpoint):
         url = home._replace(path=f"/upload{home.path}/files").geturl()
         all_headers = {**self._headers(), **headers}
         async with self._http.post(
-            url, payload, all_headers, self._blobs, called=self.address, most=MAX_TEXT_BYTES
+            url, payload, all_headers, self._blobs, endpoint_name=self.address, max_bytes=MAX_TEXT_BYTES
         ) as response:
             return self._raise_for_error(response)
 
     async def finish_upload(self, url: str, body: RequestBody, headers: Mapping[str, str]) -> HttpResponse:
         """Send a file to the address that `start_upload` got. The key is not sent."""
-        return self._raise_for_error(await self._http.upload(url, body, headers, called=self.address))
+        return self._raise_for_error(await self._http.upload(url, body, headers, endpoint_name=self.address))
 
     async def post_json(self, path: str, payload: Mapping[str, Any]) -> HttpResponse:
         return await super().post_json(f"/models/{self._model}{path}", payload)
 
     # the request
 
-    def payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
+    def payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
         """Build a request, as it is sent alone or in a batch."""
         contents = [_build_content(message) for message in messages if message.role != "system"]
-        payload: dict[str, Any] = {"contents": contents, "generationConfig": self._build_config(want)}
+        payload: dict[str, Any] = {"contents": contents, "generationConfig": self._build_config(request)}
         system = list_system_texts(messages)
         if system:
             payload["systemInstruction"] = {"parts": [{"text": text} for text in system]}
@@ -123,22 +123,22 @@ class Gemini(HttpEndpoint):
             payload["safetySettings"] = self._safety
         return payload
 
-    def _build_config(self, want: Request) -> dict[str, Any]:
-        config = {"candidateCount": 1, **self._parameters_for(want)}
+    def _build_config(self, request: Request) -> dict[str, Any]:
+        config = {"candidateCount": 1, **self._parameters_for(request)}
         if self.max_reply_tokens is not None and "maxOutputTokens" not in config:
             config["maxOutputTokens"] = self.max_reply_tokens
-        if want.modality != "text" and self._modalities:
+        if request.modality != "text" and self._modalities:
             config["responseModalities"] = self._modalities
         image_config = dict_or_empty(config.get("imageConfig"))
-        if want.size is not None and "aspectRatio" not in image_config:
-            config["imageConfig"] = {**image_config, "aspectRatio": nearest_ratio(want.size)}
-        if want.schema is not None:
-            config |= {"responseMimeType": "application/json", "responseJsonSchema": want.schema}
+        if request.size is not None and "aspectRatio" not in image_config:
+            config["imageConfig"] = {**image_config, "aspectRatio": nearest_ratio(request.size)}
+        if request.schema is not None:
+            config |= {"responseMimeType": "application/json", "responseJsonSchema": request.schema}
         return config
 
     # the reply
 
-    async def read(self, body: Any, want: Request) -> EndpointReply:
+    async def read(self, body: Any, request: Request) -> EndpointReply:
         """Read a reply and store its images. Changes `body`: image data becomes `blob:DIGEST`."""
         answer = dict_or_empty(body)
         usage = _read_usage(answer)
@@ -146,10 +146,11 @@ class Gemini(HttpEndpoint):
         candidate = first_dict(answer.get("candidates"))
         if candidate:
             content = dict_or_empty(candidate.get("content"))
+            usage = replace(usage, images=_count_images(content))
             parts, image_error = await asyncio.to_thread(self._read_parts, content)
             raw = msgspec.json.encode(body).decode()  # after its images were stored
             return self._judge_finish(
-                EndpointReply(parts, "empty", "", raw, served, usage), image_error, candidate, want
+                EndpointReply(parts, "empty", "", raw, served, usage), image_error, candidate, request
             )
         raw = msgspec.json.encode(body).decode()
         block_reason = str(dict_or_empty(answer.get("promptFeedback")).get("blockReason") or "")
@@ -162,7 +163,7 @@ class Gemini(HttpEndpoint):
         return EndpointReply((), "empty", "a reply without candidates", raw, served, usage, retry_advised=True)
 
     def _judge_finish(
-        self, reply: EndpointReply, image_error: str, candidate: dict[str, Any], want: Request
+        self, reply: EndpointReply, image_error: str, candidate: dict[str, Any], request: Request
     ) -> EndpointReply:
         """Set outcome and reason. Expected output counts as an answer, however the reply ended."""
         finish_reason = str(candidate.get("finishReason") or "")
@@ -172,7 +173,7 @@ class Gemini(HttpEndpoint):
         if truncated and self.max_reply_tokens is not None and "maxOutputTokens" not in self._parameters:
             reason = f"the reply was truncated at {self.max_reply_tokens} tokens, --budget's limit: give max_tokens"
             return replace(reply, parts=(), outcome="failed", reason=reason)
-        outcome, reason = outcome_of(reply.parts, want.modality)
+        outcome, reason = outcome_of(reply.parts, request.modality)
         if outcome == "answered":
             if truncated:
                 reason = "the reply was truncated at the token limit"
@@ -214,6 +215,12 @@ class Gemini(HttpEndpoint):
                 else:
                     parts.append(replace(image, state=state))
         return tuple(parts), image_error
+
+
+def _count_images(content: dict[str, Any]) -> int:
+    """Return how many images the model made, usable or not; drafts are none."""
+    parts = [part for part in list_of_dicts(content.get("parts")) if part.get("thought") is not True]
+    return sum(bool(part.get("inlineData") or part.get("inline_data")) for part in parts)
 
 
 def _decode_base64(data: str) -> bytes:

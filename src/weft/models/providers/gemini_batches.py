@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from weft.models.endpoint import NO_RETRY, TRANSIENT, BatchStatus, CallError, EndpointReply
-from weft.models.http import MAX_REPLY_BYTES, JsonLinesBody
+from weft.models.http import MAX_REPLY_BYTES, HttpResponse, JsonLinesBody
 from weft.models.http_endpoint import parse_address
-from weft.models.providers.openai_batches import build_answer, parse_json_lines
+from weft.models.providers.batch_lines import build_answer, build_error, read_count, read_results
 from weft.models.providers.openai_reply import list_of_dicts
 from weft.secrets import scrub
 from weft.types import Message, Request
@@ -28,8 +28,8 @@ class GeminiBatches:
     def __init__(self, endpoint: "Gemini") -> None:
         self._endpoint = endpoint
 
-    def build_line(self, name: str, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
-        return {"key": name, "request": self._endpoint.payload(messages, want)}
+    def build_line(self, name: str, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
+        return {"key": name, "request": self._endpoint.payload(messages, request)}
 
     async def upload(self, lines: Sequence[Mapping[str, Any]]) -> str:
         """Ask where the file is to go, then send it there. Only the first request has the key."""
@@ -77,7 +77,7 @@ class GeminiBatches:
         return _read_name(dict_or_empty(response.body), "batches/")
 
     async def get_status(self, batch: str) -> BatchStatus:
-        response = await self._endpoint.get_json(f"/{batch}", told=True)
+        response = await self._endpoint.get_json(f"/{batch}", allow_body_error=True)
         body = dict_or_empty(response.body)
         metadata = dict_or_empty(body.get("metadata"))
         if not metadata and response.error_message:
@@ -85,8 +85,8 @@ class GeminiBatches:
         metadata = metadata or body
         state = str(metadata.get("state") or "").removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         counts = dict_or_empty(metadata.get("batchStats"))
-        total = int(counts.get("requestCount") or 0)
-        pending = int(counts.get("pendingRequestCount") or 0)
+        total = read_count(counts, "requestCount")
+        pending = read_count(counts, "pendingRequestCount")
         completed = 0
         if state == "SUCCEEDED":
             completed = max(0, total - pending)
@@ -97,17 +97,15 @@ class GeminiBatches:
         return BatchStatus(state.lower(), state in FINAL_STATES, files, error, completed, total)
 
     async def fetch_results(self, look: BatchStatus) -> Mapping[str, Any]:
-        results: dict[str, Any] = {}
+        files: list[bytes] = []
         for file in look.result_files:
             if not file.startswith("files/") or ".." in file:
                 raise CallError(f"{self._endpoint.address} sent an invalid file name", NO_RETRY)
-            data = await self._endpoint.download(f"/{file}:download?alt=media", MAX_REPLY_BYTES)
-            for line in parse_json_lines(data):
-                results[str(line.get("key"))] = _build_response(line)
-        return results
+            files.append(await self._endpoint.download(f"/{file}:download?alt=media", MAX_REPLY_BYTES))
+        return read_results(files, _read_line)
 
-    async def parse_result(self, answer: Any, want: Request) -> EndpointReply:
-        return await self._endpoint.read_response(answer, want)
+    async def parse_result(self, answer: Any, request: Request) -> EndpointReply:
+        return await self._endpoint.read_response(answer, request)
 
 
 def _find_result_files(metadata: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]:
@@ -119,14 +117,15 @@ def _find_result_files(metadata: dict[str, Any], body: dict[str, Any]) -> tuple[
     return (file,)
 
 
-def _build_response(line: dict[str, Any]) -> Any:
+def _read_line(line: dict[str, Any]) -> tuple[Any, HttpResponse]:
+    name = line.get("key")
     error = dict_or_empty(line.get("error"))
     if not error:
-        return build_answer(200, line.get("response"))
+        return name, build_answer(200, line.get("response"))
     code = error.get("code")
     if isinstance(code, int) and 400 <= code < 600:
-        return build_answer(code, {"error": error})
-    return build_answer(502, {"error": error})
+        return name, build_answer(code, {"error": error})
+    return name, build_error(error)
 
 
 def _read_name(resource: dict[str, Any], prefix: str) -> str:

@@ -7,9 +7,10 @@ For content that they block, such services send an empty list, or a list with an
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from weft.errors import ImageError
 from weft.models.endpoint import NO_RETRY, TRANSIENT, CallError, EndpointReply
@@ -38,13 +39,13 @@ class ImageApi(HttpEndpoint):
     silent_filter = False  # whether the API sends an empty list for content that it blocks
 
     def _post_prompt(
-        self, prompt: str, images: Sequence[Image], want: Request
+        self, prompt: str, images: Sequence[Image], request: Request
     ) -> AbstractAsyncContextManager[HttpResponse]:
         """Build the request and send it on entering the context."""
         raise NotImplementedError
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        unsupported = self.gives.unsupported_reason(want.modality)
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        unsupported = self.gives.unsupported_reason(request.modality)
         if unsupported:
             return EndpointReply((), "empty", unsupported, served_model=self.name)
         prompt, images = flatten_messages(messages)
@@ -53,7 +54,7 @@ class ImageApi(HttpEndpoint):
             raise CallError(
                 f"{self.name} takes at most {limit} images, and there are {len(images)} (option most_images)", NO_RETRY
             )
-        async with self._post_prompt(prompt, images, want) as response:
+        async with self._post_prompt(prompt, images, request) as response:
             if response.status >= 400 or response.error_message:
                 return self._read_error(response)
             return await self._read(response.body)
@@ -68,7 +69,7 @@ class ImageApi(HttpEndpoint):
             raise CallError(f"{self.address} answered 200 without `data`", TRANSIENT)
         entry = first_dict(data)
         raw = _encode_without_image(answer, entry)
-        usage = read_usage(body)
+        usage = replace(read_usage(body), images=len(cast(list[Any], data)))
         if entry.get("error"):
             return self._read_entry_error(entry, raw)
         if entry.get("respect_moderation") is False or not (entry.get("b64_json") or entry.get("url")):

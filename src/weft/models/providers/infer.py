@@ -45,32 +45,34 @@ class Infer(Endpoint):
         self._http = HttpClient(timeout)
         self.identity = {"provider": "infer", "model": self.name, "urls": public_urls, "parameters": self._settings}
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        payload = self._payload(messages, want)
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        payload = self._payload(messages, request)
         limit = MAX_REPLY_BYTES
-        if want.modality == "text":
+        if request.modality == "text":
             limit = MAX_TEXT_BYTES
         url = self._url
         name = strip_url_secrets(url)
-        async with self._http.post(url, payload, {}, self._blobs, called=name, most=limit, bare=True) as response:
+        async with self._http.post(
+            url, payload, {}, self._blobs, endpoint_name=name, max_bytes=limit, bare=True
+        ) as response:
             if response.status >= 400:
                 message = (response.error_message or response.text)[:300]
                 raise CallError(
                     f"{name} answered {response.status}: {message}",
                     retry_decision(response.status, response.error_codes, response.headers, response.body),
                 )
-            return await asyncio.to_thread(self._read, response.body, want, name)
+            return await asyncio.to_thread(self._read, response.body, request, name)
 
-    def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
+    def _payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
         settings = dict(self._settings)
-        if want.draw and "seed" in settings:
-            settings["seed"] += want.draw
+        if request.draw and "seed" in settings:
+            settings["seed"] += request.draw
         output_mode = "image_only"
-        if want.modality == "text":
+        if request.modality == "text":
             output_mode = "text_only"
         return {"history": [_build_message(message) for message in messages], "output_mode": output_mode, **settings}
 
-    def _read(self, body: Any, want: Request, name: str) -> EndpointReply:
+    def _read(self, body: Any, request: Request, name: str) -> EndpointReply:
         """Read a reply. `name` is what error messages call the server."""
         answer = dict_or_empty(body)
         if not isinstance(answer.get("response"), dict):
@@ -80,7 +82,7 @@ class Infer(Endpoint):
         if response.get("error"):
             raise CallError(f"{name}: the server says: {scrub(str(response['error']))[:300]}", TRANSIENT)
         parts = self._read_parts(response)
-        outcome, reason = outcome_of(parts, want.modality)
+        outcome, reason = outcome_of(parts, request.modality)
         if "image" in response:
             response = {**response, "image": "(an image)"}
         raw = msgspec.json.encode(response).decode()
@@ -125,7 +127,7 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
     urls = [url.strip() for url in text.split(",") if url.strip()]
     for url in urls:
         try:
-            parse_address(url, ours=True)
+            parse_address(url, hide_secrets=True)
         except ValueError as error:
             raise UserError(f"{spec.provider}: {error}") from None
     if not urls:

@@ -6,10 +6,9 @@ The lines of the result files come in any order.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-
 from weft.models.endpoint import TRANSIENT, BatchStatus, CallError, EndpointReply
-from weft.models.http import MAX_REPLY_BYTES, HttpResponse, JsonLinesFormBody, parse_error
+from weft.models.http import MAX_REPLY_BYTES, HttpResponse, JsonLinesFormBody
+from weft.models.providers.batch_lines import build_answer, build_error, read_count, read_results
 from weft.models.providers.openai_reply import list_of_dicts
 from weft.secrets import scrub
 from weft.types import Message, Request
@@ -31,8 +30,8 @@ class OpenAIBatches:
     def __init__(self, endpoint: "OpenAIChat") -> None:
         self._endpoint = endpoint
 
-    def build_line(self, name: str, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
-        return {"custom_id": name, "method": "POST", "url": ROUTE, "body": self._endpoint.payload(messages, want)}
+    def build_line(self, name: str, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
+        return {"custom_id": name, "method": "POST", "url": ROUTE, "body": self._endpoint.payload(messages, request)}
 
     async def upload(self, lines: Sequence[Mapping[str, Any]]) -> str:
         body = JsonLinesFormBody(lines, self._endpoint.blobs, "batch")
@@ -66,39 +65,25 @@ class OpenAIBatches:
         if state == "failed":
             error = scrub(_join_errors(body) or state)[:300]
         counts = dict_or_empty(body.get("request_counts"))
-        completed = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
-        total = int(counts.get("total") or 0)
-        return BatchStatus(state, state in FINAL_STATES, files, error, completed, total)
+        completed = read_count(counts, "completed") + read_count(counts, "failed")
+        return BatchStatus(state, state in FINAL_STATES, files, error, completed, read_count(counts, "total"))
 
     async def fetch_results(self, look: BatchStatus) -> Mapping[str, Any]:
-        results: dict[str, Any] = {}
-        for file in look.result_files:
-            data = await self._endpoint.download(f"/files/{file}/content", MAX_REPLY_BYTES)
-            for line in parse_json_lines(data):
-                name = str(line.get("custom_id"))
-                response = dict_or_empty(line.get("response"))
-                if response:
-                    results[name] = build_answer(int(response.get("status_code") or 502), response.get("body"))
-                elif dict_or_empty(line.get("error")).get("code") not in UNPROCESSED_CODES:
-                    results[name] = build_answer(502, {"error": line.get("error")})
-        return results
+        files = [await self._endpoint.download(f"/files/{file}/content", MAX_REPLY_BYTES) for file in look.result_files]
+        return read_results(files, _read_line)
 
-    async def parse_result(self, answer: Any, want: Request) -> EndpointReply:
-        return await self._endpoint.read_response(answer, want)
+    async def parse_result(self, answer: Any, request: Request) -> EndpointReply:
+        return await self._endpoint.read_response(answer, request)
 
 
-def build_answer(status: int, body: Any) -> HttpResponse:
-    """Build an HTTP response from a line of a result file, so that it is read like any other."""
-    message, codes = parse_error(body)
-    return HttpResponse(status, {}, msgspec.json.encode(body), body, scrub(message), codes)
-
-
-def parse_json_lines(data: bytes) -> list[dict[str, Any]]:
-    """Parse a result file: one JSON object a line, empty lines left out. Raises CallError for broken JSON."""
-    try:
-        return [dict_or_empty(msgspec.json.decode(line)) for line in data.splitlines() if line.strip()]
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise CallError("a result file of the batch is not valid JSON Lines", TRANSIENT) from None
+def _read_line(line: dict[str, Any]) -> tuple[Any, HttpResponse | None]:
+    name = line.get("custom_id")
+    response = dict_or_empty(line.get("response"))
+    if response:
+        return name, build_answer(response.get("status_code"), response.get("body"))
+    if dict_or_empty(line.get("error")).get("code") in UNPROCESSED_CODES:
+        return name, None
+    return name, build_error(line.get("error"))
 
 
 def _join_errors(body: dict[str, Any]) -> str:

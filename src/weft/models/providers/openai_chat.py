@@ -87,12 +87,12 @@ class OpenAIChat(HttpEndpoint):
             identity["sizes"] = sizes
         self.identity = identity
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         limit = MAX_REPLY_BYTES
-        if want.modality == "text":
+        if request.modality == "text":
             limit = MAX_TEXT_BYTES
         while True:
-            payload = self._payload(messages, want)
+            payload = self._payload(messages, request)
             try:
                 async with self._post(PATH, payload, limit, stream=self._build_stream(payload)) as response:
                     response = _unwrap_choice_error(response)
@@ -104,9 +104,10 @@ class OpenAIChat(HttpEndpoint):
                         status_of(response), message, payload
                     ):
                         return self._read_error(response)
-            except UnknownStreamFormat:  # the server may do better without streaming
+            except UnknownStreamFormat:  # it may have been billed, so the next try, without streaming, is paid for anew
                 self._unsupported.add("stream")
-        return self._build_reply(await self._fetch_links(content), reply, want)
+                raise
+        return self._build_reply(await self._fetch_links(content), reply, request)
 
     def _build_stream(self, payload: dict[str, Any]) -> ChatEventStream | None:
         listener = TEXT_LISTENER.get()
@@ -119,28 +120,28 @@ class OpenAIChat(HttpEndpoint):
     def batch_service(self) -> OpenAIBatches:
         return OpenAIBatches(self)
 
-    def payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
+    def payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
         """Build a request, as a line of a batch has it."""
-        return self._payload(messages, want)
+        return self._payload(messages, request)
 
-    async def read_response(self, response: HttpResponse, want: Request) -> EndpointReply:
+    async def read_response(self, response: HttpResponse, request: Request) -> EndpointReply:
         """Read the response to a line of a batch."""
         response = _unwrap_choice_error(response)
         if response.status >= 400 or response.error_message:
             return self._read_error(response)
         content, reply = await self._read_body(response.body)
-        return self._build_reply(await self._fetch_links(content), reply, want)
+        return self._build_reply(await self._fetch_links(content), reply, request)
 
     # the request
 
-    def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
+    def _payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
         payload: dict[str, Any] = {
             "model": self._model,
             "messages": [self._build_message(message) for message in messages],
             "stream": False,
         }
-        payload.update(self._parameters_for(want))
-        if self._may_stream(want):
+        payload.update(self._parameters_for(request))
+        if self._may_stream(request):
             payload["stream"] = True
             if "stream_options" not in self._unsupported:
                 payload["stream_options"] = {"include_usage": True}
@@ -148,24 +149,29 @@ class OpenAIChat(HttpEndpoint):
             payload["max_tokens"] = self.max_reply_tokens
         if "max_tokens" in self._unsupported and "max_tokens" in payload:
             payload["max_completion_tokens"] = payload.pop("max_tokens")
-        if want.modality != "text" and self.gives.image and self._modalities and "modalities" not in self._unsupported:
+        if (
+            request.modality != "text"
+            and self.gives.image
+            and self._modalities
+            and "modalities" not in self._unsupported
+        ):
             payload["modalities"] = self._modalities
-        if want.schema is not None and "response_format" not in self._unsupported:
+        if request.schema is not None and "response_format" not in self._unsupported:
             payload["response_format"] = {
                 "type": "json_schema",
-                "json_schema": {"name": "verdict", "strict": True, "schema": want.schema},
+                "json_schema": {"name": "verdict", "strict": True, "schema": request.schema},
             }
-        if want.size is not None and self._sizes == "size":
-            payload["size"] = f"{want.size[0]}x{want.size[1]}"
-        elif want.size is not None and self._sizes == "aspect_ratio":
+        if request.size is not None and self._sizes == "size":
+            payload["size"] = f"{request.size[0]}x{request.size[1]}"
+        elif request.size is not None and self._sizes == "aspect_ratio":
             image_config = dict_or_empty(payload.get("image_config"))
-            payload["image_config"] = {**image_config, "aspect_ratio": nearest_ratio(want.size)}
+            payload["image_config"] = {**image_config, "aspect_ratio": nearest_ratio(request.size)}
         return payload
 
-    def _may_stream(self, want: Request) -> bool:
+    def _may_stream(self, request: Request) -> bool:
         if TEXT_LISTENER.get() is None or "stream" in self._unsupported:
             return False
-        return want.modality == "text" and want.schema is None
+        return request.modality == "text" and request.schema is None
 
     def _has_budget_limit(self) -> bool:
         """Whether `--budget`, and not the user, limits the tokens of a reply."""
@@ -196,9 +202,10 @@ class OpenAIChat(HttpEndpoint):
             content = await asyncio.to_thread(read_choice, choice, self._blobs)
         raw = msgspec.json.encode(body).decode()
         served = str(dict_or_empty(body).get("model") or self._model)
-        return content, EndpointReply((), "answered", raw=raw, served_model=served, usage=read_usage(body))
+        usage = replace(read_usage(body), images=content.images)
+        return content, EndpointReply((), "answered", raw=raw, served_model=served, usage=usage)
 
-    def _build_reply(self, content: ReplyContent, reply: EndpointReply, want: Request) -> EndpointReply:
+    def _build_reply(self, content: ReplyContent, reply: EndpointReply, request: Request) -> EndpointReply:
         """Set the parts and the outcome of a reply from its content."""
         if content.refusal:
             if content.blocked:
@@ -209,7 +216,7 @@ class OpenAIChat(HttpEndpoint):
         if content.truncated and self._has_budget_limit():  # not the model's fault, so not an answer to cache
             reason = f"the reply was truncated at {self.max_reply_tokens} tokens, --budget's limit: give max_tokens"
             return replace(reply, outcome="failed", reason=reason)
-        outcome, reason = outcome_of(content.parts, want.modality)
+        outcome, reason = outcome_of(content.parts, request.modality)
         if outcome == "empty" and content.image_error:
             reason = f"its image {content.image_error}"
             return replace(
@@ -234,6 +241,12 @@ class OpenAIChat(HttpEndpoint):
         return replace(content, parts=tuple(parts), image_links=())
 
     # errors
+
+    def _call_error(self, response: HttpResponse) -> CallError:
+        error = super()._call_error(response)
+        if first_choice(response.body):  # the reply had begun
+            error.billed = True
+        return error
 
     def _drop_unsupported(self, status: int, message: str, payload: dict[str, Any]) -> bool:
         """Leave a field out from now on if the server's error says that it does not know it.

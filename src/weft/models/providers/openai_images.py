@@ -41,23 +41,23 @@ class OpenAIImages(ImageApi):
             identity["sizes"] = sizes
         super().__init__(model, url, blobs, **identity, **more)
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         try:
-            return await super().send(messages, want)
+            return await super().send(messages, request)
         except CallError as error:
             if error.retry.kind != "no" or not self._sends_format or "response_format" not in str(error):
                 raise
             self._sends_format = False  # it is OpenAI behind another address
-            return await super().send(messages, want)
+            return await super().send(messages, request)
 
     def _post_prompt(
-        self, prompt: str, images: Sequence[Image], want: Request
+        self, prompt: str, images: Sequence[Image], request: Request
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        payload: dict[str, Any] = {"model": self._model, "prompt": prompt, "n": 1, **self._parameters_for(want)}
+        payload: dict[str, Any] = {"model": self._model, "prompt": prompt, "n": 1, **self._parameters_for(request)}
         if self._sends_format:
             payload.setdefault("response_format", "b64_json")
-        if want.size is not None and self._sizes == "size" and "size" not in self._parameters:
-            payload["size"] = f"{want.size[0]}x{want.size[1]}"
+        if request.size is not None and self._sizes == "size" and "size" not in self._parameters:
+            payload["size"] = f"{request.size[0]}x{request.size[1]}"
         if not images:
             return self._post("/images/generations", payload, MAX_REPLY_BYTES)
         if self._edits == "json":
@@ -69,8 +69,8 @@ class OpenAIImages(ImageApi):
             images,
             self._headers(),
             self._blobs,
-            called=self.address,
-            most=MAX_REPLY_BYTES,
+            endpoint_name=self.address,
+            max_bytes=MAX_REPLY_BYTES,
         )
 
 

@@ -29,6 +29,7 @@ class ReplyContent(Struct, frozen=True):
     truncated: bool = False  # cut at the token limit
     blocked: bool = False  # refused by a content filter, and not by the model
     image_links: tuple[tuple[int, str], ...] = ()  # (position among the parts, address) of images that came as links
+    images: int = 0  # that it had, usable or not
 
 
 def list_of_dicts(value: Any) -> list[dict[str, Any]]:
@@ -70,6 +71,7 @@ def read_choice(choice: dict[str, Any], blobs: Blobs) -> ReplyContent:
         finish_reason == "length",
         blocked,
         tuple(collector.image_links),
+        collector.images,
     )
 
 
@@ -81,6 +83,7 @@ class _PartCollector:
         self.parts: list[Part] = []
         self.image_links: list[tuple[int, str]] = []
         self.image_error = ""
+        self.images = 0
 
     def add_content(self, content: Any) -> Any:
         if isinstance(content, str):
@@ -136,6 +139,7 @@ class _PartCollector:
             self.parts.append(Text(text))
 
     def _add_image_data(self, data: str) -> str:
+        self.images += 1
         if data.startswith(("http://", "https://")):
             self.image_links.append((len(self.parts), data))
             return data

@@ -54,10 +54,10 @@ class OpenAIResponses(HttpEndpoint):
         self.takes = Takes(own_images="assistant" if history == "previous" else "user")
         super().__init__(model, url, blobs, tool=tool, history=history, **more)
 
-    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        payload = self._payload(messages, want)
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        payload = self._payload(messages, request)
         limit = MAX_REPLY_BYTES
-        if want.modality == "text":
+        if request.modality == "text":
             limit = MAX_TEXT_BYTES
         async with self._post("/responses", payload, limit) as response:
             error = response.error_message
@@ -68,24 +68,24 @@ class OpenAIResponses(HttpEndpoint):
             is_incomplete = dict_or_empty(response.body).get("status") == "incomplete"
             if response.status >= 400 or (error and not is_incomplete):
                 return self._read_failure(_add_refusal_code(response))
-            return await self._read(response.body, messages, want)
+            return await self._read(response.body, messages, request)
 
     # the request
 
-    def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
+    def _payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
         payload: dict[str, Any] = {"model": self._model, "store": self._history == "previous", **self._parameters}
         if self.max_reply_tokens is not None and "max_output_tokens" not in payload:
             payload["max_output_tokens"] = self.max_reply_tokens
-        if want.modality != "text":
+        if request.modality != "text":
             tool = dict(self._tool)
-            if want.size is not None and "size" not in tool:
-                tool["size"] = f"{want.size[0]}x{want.size[1]}"
+            if request.size is not None and "size" not in tool:
+                tool["size"] = f"{request.size[0]}x{request.size[1]}"
             payload["tools"] = [tool]
             payload["tool_choice"] = "auto"
-            if want.modality == "image":
+            if request.modality == "image":
                 payload["tool_choice"] = {"type": "image_generation"}
-        if want.schema is not None:
-            format = {"type": "json_schema", "name": "verdict", "strict": True, "schema": want.schema}
+        if request.schema is not None:
+            format = {"type": "json_schema", "name": "verdict", "strict": True, "schema": request.schema}
             payload["text"] = {"format": format}
         previous_id, rest = self._find_previous(messages)
         if previous_id:
@@ -112,7 +112,7 @@ class OpenAIResponses(HttpEndpoint):
 
     # the reply
 
-    async def _read(self, body: Any, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+    async def _read(self, body: Any, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         answer = dict_or_empty(body)
         if not isinstance(answer.get("output"), list):
             raise CallError(f"{self.address} answered 200 without `output`", TRANSIENT)
@@ -133,7 +133,7 @@ class OpenAIResponses(HttpEndpoint):
                 f"the reply was truncated at {self.max_reply_tokens} tokens, the limit of --budget: give max_tokens"
             )
             return replace(reply, parts=(), outcome="failed", reason=reason, stop_cause="truncated")
-        outcome, reason = outcome_of(parts, want.modality)
+        outcome, reason = outcome_of(parts, request.modality)
         if outcome == "empty" and image_error:
             return replace(reply, reason=f"its image {image_error}", retry_advised=True)
         if not image_error:  # with a broken image, the dialogue is not what the server has
@@ -223,12 +223,16 @@ def _build_part(part: Part) -> dict[str, Any]:
 
 
 def _read_usage(answer: dict[str, Any]) -> Usage:
-    """Add the tokens of the text model and, where they are reported, those of the image model that it called."""
+    """Add the tokens of the text model and, where they are reported, those of the image model that it called; and count
+    the images that came, usable or not.
+    """
     text_usage = read_usage(answer)
     image_usage = read_usage({"usage": dict_or_empty(answer.get("tool_usage")).get("image_gen")})
     tokens_in = text_usage.tokens_in + image_usage.tokens_in
     tokens_out = text_usage.tokens_out + image_usage.tokens_out
-    return Usage(tokens_in, tokens_out, text_usage.cost)
+    output = list_of_dicts(answer.get("output"))
+    images = sum(item.get("type") == "image_generation_call" and bool(item.get("result")) for item in output)
+    return Usage(tokens_in, tokens_out, text_usage.cost, images)
 
 
 def _find_captions(message: Message) -> list[Text]:

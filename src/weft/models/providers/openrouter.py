@@ -26,8 +26,8 @@ GIVES = Gives(ordered=False, thoughts=True, seed=True, sizes="ratio")
 class OpenRouter(OpenAIChat):
     provider = "openrouter"
 
-    def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
-        return {**super()._payload(messages, want), "usage": {"include": True}}
+    def _payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
+        return {**super()._payload(messages, request), "usage": {"include": True}}
 
     def _build_message(self, message: Message) -> dict[str, Any]:
         built = super()._build_message(message)
@@ -36,9 +36,9 @@ class OpenRouter(OpenAIChat):
             built["reasoning_details"] = msgspec.json.decode(states[0])
         return built
 
-    def _build_reply(self, content: ReplyContent, reply: EndpointReply, want: Request) -> EndpointReply:
+    def _build_reply(self, content: ReplyContent, reply: EndpointReply, request: Request) -> EndpointReply:
         """Keep `reasoning_details` as the state of the first part that is no thought."""
-        reply = super()._build_reply(content, reply, want)
+        reply = super()._build_reply(content, reply, request)
         choice = first_choice(msgspec.json.decode(reply.raw))
         details = dict_or_empty(choice.get("message")).get("reasoning_details")
         if not details:

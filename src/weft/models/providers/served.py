@@ -1,69 +1,71 @@
 """Models behind `weft serve`: served/NAME@URL, or served/NAME@URL,URL for several servers of one model.
 
 A server publishes a card of the model behind it: what it takes and gives, how many calls it handles at once, and the
-identity that answers are cached under. That is the model's own identity and nothing of the server's: the same weights
-have the same cache keys in this process, behind one replica or behind eight, at any address.
+model's identity. A server that this command started (`--replicas`) is believed: answers are cached under the model's
+own identity, so that the same weights have the same cache keys in this process, behind one replica or behind eight. The
+word of any other server is a claim. Its answers are cached under the user's name for it, its address or the user's
+version, and the claim, which together are no other model's identity, whatever it says.
 """
 
 import asyncio
 import base64
-import binascii
-import http.client
 import json
-import urllib.error
-import urllib.request
-from typing import Any, cast
+from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from weft.errors import ImageError, UserError
 from weft.models.converters import positive_int, positive_seconds
 from weft.models.endpoint import TRANSIENT, CallError, Endpoint, EndpointReply
-from weft.models.http import parse_error
 from weft.models.http_endpoint import key_for, url_of
 from weft.models.load_balancer import LoadBalancer
 from weft.models.providers.openai_chat import OpenAIChat, build_part
 from weft.models.providers.openai_reply import ReplyContent, first_choice, list_of_dicts, read_usage
+from weft.models.providers.served_card import (
+    ModelCard,
+    ServerUnreachable,
+    claimed_identity,
+    fetch_model_card,
+    is_own_server,
+)
 from weft.models.registry import ModelSpec, provider_info, provider_options
-from weft.secrets import scrub, strip_url_secrets
+from weft.secrets import strip_url_secrets
 from weft.store.blobs import Blobs
 from weft.types import Gives, Message, Part, Request, Takes, Text, Thought
 from weft.untrusted import dict_or_empty
 
-CARD_TIMEOUT_S = 10.0
-CARD_FIELDS = {"name", "identity", "takes", "gives", "concurrency", "seed", "replicas"}
-MAX_CARD_BYTES = 1 << 20
-MAX_ERROR_BYTES = 1 << 16
 DEFAULT_TIMEOUT_S = 3600.0
 OUTCOMES = ("answered", "refused", "empty", "failed")
 MODALITIES = {"text": ["text"], "image": ["image"], "interleaved": ["image", "text"]}
-
-
-class ServerUnreachable(UserError):
-    """No server answers at an address."""
 
 
 class ServedEndpoint(OpenAIChat):
     provider = "served"
     wants_batches = True
 
-    def __init__(self, model: str, url: str, blobs: Blobs, card: dict[str, Any], **more: Any) -> None:
-        takes = msgspec.convert(card["takes"], Takes)
-        gives = msgspec.convert(card["gives"], Gives)
-        own_images = takes.own_images
-        super().__init__(model, url, blobs, takes=takes, gives=gives, own_images=own_images, modalities="none", **more)
-        self.name = str(card["name"])
-        self.identity = dict_or_empty(card["identity"])
-        self.concurrency = max(1, int(card["concurrency"])) * max(1, int(card["replicas"]))
-        self._seed = int(card["seed"])
+    def __init__(self, model: str, url: str, blobs: Blobs, card: ModelCard, known_at: str, **more: Any) -> None:
+        """`known_at`: the address that stands in its cache keys, the first of several."""
+        takes = card.takes
+        super().__init__(
+            model, url, blobs, takes=takes, gives=card.gives, own_images=takes.own_images, modalities="none", **more
+        )
+        if is_own_server(url):
+            self.name = card.name
+            self.identity = card.identity
+        else:
+            self.identity = claimed_identity(card, self.provider, model, known_at)
+        self.concurrency = card.concurrency * card.replicas
+        self._seed = card.seed
 
-    def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
-        payload = super()._payload(messages, want)
-        payload |= {"seed": self._seed + want.draw, "stream": False}
-        payload["modalities"] = MODALITIES[want.modality]
+    def _payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
+        payload = super()._payload(messages, request)
+        payload |= {"seed": self._seed + request.draw, "stream": False}
+        payload["modalities"] = MODALITIES[request.modality]
         payload.pop("stream_options", None)
-        if want.size:
-            payload["size"] = f"{want.size[0]}x{want.size[1]}"
+        if request.size:
+            payload["size"] = f"{request.size[0]}x{request.size[1]}"
         return payload
 
     def _build_message(self, message: Message) -> dict[str, Any]:
@@ -99,73 +101,18 @@ class ServedEndpoint(OpenAIChat):
                 continue
             try:
                 parts.append(self._blobs.put(base64.b64decode(url.partition(",")[2], validate=True)))
-            except (ImageError, binascii.Error) as error:
+            except (ImageError, ValueError) as error:
                 raise CallError(f"{self.address} sent an image that {error}", TRANSIENT) from None
-        for position, text in cast(list[tuple[int, str]], details.get("thoughts") or []):
-            parts.insert(int(position), Thought(str(text)))
+        try:
+            thoughts = msgspec.convert(details.get("thoughts") or [], list[tuple[int, str]])
+        except msgspec.ValidationError:
+            raise CallError(f"{self.address} sent thoughts, but not as `weft serve` does", TRANSIENT) from None
+        for position, text in thoughts:
+            parts.insert(position, Thought(text))
         return tuple(parts)
 
-    def _build_reply(self, content: ReplyContent, reply: EndpointReply, want: Request) -> EndpointReply:
+    def _build_reply(self, content: ReplyContent, reply: EndpointReply, request: Request) -> EndpointReply:
         return reply  # the server decided the outcome
-
-
-class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: a key is sent to the address that it is for, and nowhere else."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
-def fetch_model_card(url: str, key: str, name: str) -> dict[str, Any]:
-    """Fetch the card of a model from its server.
-
-    Raises ServerUnreachable where none answers, UserError for a wrong token, another model, or another kind of server.
-    """
-    public_url = strip_url_secrets(url)
-    models = {str(model.get("id")): model for model in list_of_dicts(_fetch_models(url, key).get("data"))}
-    if name not in models:
-        raise UserError(f"{public_url} serves {', '.join(models) or 'nothing'}, not {name}")
-    card = dict_or_empty(models[name].get("weft"))
-    if not set(card) >= CARD_FIELDS:
-        raise UserError(
-            f"{public_url} is not a `weft serve` server: for other servers of its protocol "
-            f"write openai-chat/{name}@{public_url}"
-        )
-    return card
-
-
-def _fetch_models(url: str, key: str) -> dict[str, Any]:
-    public_url = strip_url_secrets(url)
-    request = urllib.request.Request(f"{url}/models")
-    if key:
-        request.add_header("Authorization", f"Bearer {key}")
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), NoRedirects())
-    try:
-        with opener.open(request, timeout=CARD_TIMEOUT_S) as response:
-            return dict_or_empty(json.loads(response.read(MAX_CARD_BYTES)))
-    except urllib.error.HTTPError as error:
-        if error.code == 401 and key:
-            raise UserError(f"{public_url} did not accept the token (from WEFT_API_KEY, or key_env)") from None
-        if error.code == 401:
-            raise UserError(
-                f"{public_url} needs a token: put it in WEFT_API_KEY, or name a variable with key_env"
-            ) from None
-        message = parse_error(_read_json(error))[0] or "it is not a `weft serve` server"
-        raise UserError(f"{public_url} answered {error.code}: {scrub(message)[:200]}") from None
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        reason: Any = error
-        if isinstance(error, urllib.error.URLError):
-            reason = error.reason
-        raise ServerUnreachable(
-            f"no server answers at {public_url} ({scrub(str(reason))}): start it with `weft serve`"
-        ) from None
-
-
-def _read_json(response: Any) -> Any:
-    try:
-        return json.loads(response.read(MAX_ERROR_BYTES))
-    except (OSError, ValueError):
-        return None
 
 
 @provider_info(Takes(own_images="user"), Gives(ordered=True, seed=True, sizes="pixels"), address=True, several=True)
@@ -179,11 +126,11 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
         url_of(spec, "")  # raises the error for a missing address
     endpoints: list[ServedEndpoint] = []
     unreachable: list[str] = []
-    for url in spec.url.split(","):
-        url = url.strip()
-        single = msgspec.structs.replace(spec, url=url, source_text=f"{spec.provider}/{spec.model}@{url}")
+    urls = [url.strip() for url in spec.url.split(",")]
+    for url in urls:
+        single = replace(spec, url=url, source_text=f"{spec.provider}/{spec.model}@{url}")
         try:
-            endpoints.append(_build_endpoint(single, blobs, dict(chosen)))
+            endpoints.append(_build_endpoint(single, blobs, dict(chosen), known_at=_api_url(urls[0])))
         except ServerUnreachable:
             if "," not in spec.url:
                 raise
@@ -201,16 +148,22 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
     return first
 
 
-def _build_endpoint(spec: ModelSpec, blobs: Blobs, chosen: dict[str, Any]) -> ServedEndpoint:
-    url = url_of(spec, "").rstrip("/")
-    if not url.endswith("/v1"):
-        url += "/v1"
+def _build_endpoint(spec: ModelSpec, blobs: Blobs, chosen: dict[str, Any], known_at: str) -> ServedEndpoint:
+    url = _api_url(url_of(spec, ""))
     key = key_for(url, chosen.pop("key_env", ""))
     card = fetch_model_card(url, key, spec.model)
-    for option, field in (("max_side", "max_side"), ("most_images", "most")):
-        if option in chosen:
-            card["takes"] = {**dict_or_empty(card["takes"]), field: chosen.pop(option)}
-    try:
-        return ServedEndpoint(spec.model, url, blobs, card, key=key, **{"timeout": DEFAULT_TIMEOUT_S, **chosen})
-    except (msgspec.ValidationError, ValueError, TypeError) as error:
-        raise UserError(f"{strip_url_secrets(url)} sent a model card that weft cannot read: {error}") from None
+    takes = replace(
+        card.takes,
+        max_side=chosen.pop("max_side", card.takes.max_side),
+        max_images=chosen.pop("most_images", card.takes.max_images),
+    )
+    card = replace(card, takes=takes)
+    return ServedEndpoint(spec.model, url, blobs, card, known_at, key=key, **{"timeout": DEFAULT_TIMEOUT_S, **chosen})
+
+
+def _api_url(url: str) -> str:
+    """Return a server's address with the path of its API."""
+    url = urlsplit(url)._replace(fragment="").geturl().rstrip("/")
+    if url.endswith("/v1"):
+        return url
+    return f"{url}/v1"

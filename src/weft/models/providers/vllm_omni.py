@@ -26,11 +26,11 @@ GIVES = Gives(interleaved=False, ordered=False, thoughts=True, seed=True, sizes=
 class VllmOmni(OpenAIChat):
     provider = "vllm-omni"
 
-    def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
+    def _payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
         modality = "image"
-        if want.modality == "text":
+        if request.modality == "text":
             modality = "text"
-        return {"seed": want.draw, **super()._payload(messages, want), "modalities": [modality]}
+        return {"seed": request.draw, **super()._payload(messages, request), "modalities": [modality]}
 
     async def _read_body(self, body: Any) -> tuple[ReplyContent, EndpointReply]:
         content, reply = await super()._read_body(body)
@@ -39,11 +39,11 @@ class VllmOmni(OpenAIChat):
             content = replace(content, parts=(Thought(thought.strip()), *content.parts))
         return content, reply
 
-    def _build_reply(self, content: ReplyContent, reply: EndpointReply, want: Request) -> EndpointReply:
-        reply = super()._build_reply(content, reply, want)
+    def _build_reply(self, content: ReplyContent, reply: EndpointReply, request: Request) -> EndpointReply:
+        reply = super()._build_reply(content, reply, request)
         text = "".join(part.text for part in content.parts if isinstance(part, Text))
         # the server's own message, not the model's text
-        if want.modality != "text" and text.strip().startswith(NO_IMAGE_MESSAGE):
+        if request.modality != "text" and text.strip().startswith(NO_IMAGE_MESSAGE):
             return replace(reply, parts=(), outcome="empty", reason="it generated no image", retry_advised=True)
         return reply
 

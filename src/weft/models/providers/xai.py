@@ -31,17 +31,17 @@ class XAI(ImageApi):
     image_hosts = (".x.ai",)
 
     def _post_prompt(
-        self, prompt: str, images: Sequence[Image], want: Request
+        self, prompt: str, images: Sequence[Image], request: Request
     ) -> AbstractAsyncContextManager[HttpResponse]:
         payload: dict[str, Any] = {
             "model": self._model,
             "prompt": prompt,
             "n": 1,
             "response_format": "b64_json",
-            **self._parameters_for(want),
+            **self._parameters_for(request),
         }
-        if want.size is not None and "aspect_ratio" not in self._parameters:
-            payload["aspect_ratio"] = nearest_ratio(want.size)
+        if request.size is not None and "aspect_ratio" not in self._parameters:
+            payload["aspect_ratio"] = nearest_ratio(request.size)
         if not images:
             return self._post("/images/generations", payload, MAX_REPLY_BYTES)
         if len(images) == 1:

@@ -4,17 +4,23 @@
   const HEIGHT = 56;
   const byId = (id) => document.getElementById(id);
   let data = JSON.parse(byId("data").textContent);
-  const box = byId("rows"), spacer = byId("spacer"), count = byId("count"), versus = byId("versus"), pane = byId("pane");
+  const box = byId("rows"), spacer = byId("spacer"), count = byId("count"), versus = byId("versus"), behind = byId("behind"), pane = byId("pane");
   const controls = {};
   for (const one of document.querySelectorAll("[data-filter]")) controls[one.dataset.filter] = one;
   let matching = [], chosen = -1, chosenKey = null, drawn = new Map();
+  let cellKey = null; // of the number whose dialogues are shown
   const images = byId("images") ? JSON.parse(byId("images").textContent) : {};
 
   // A sample is {i: number, k: key of its page, id, g: {axis: group}, x: first prompt, s: [run: share], d: [run: difference to the first run],
   // r: [run: [turn: {t: number, o: outcome, s: share, d: difference to the first run, m: {metric: share or null}}]]}
+  // A cell of a table is {s: number of its set of samples, r: run, m: metric if it has only one, t: turn if it has only one, n: its name and value};
+  // a set that is null has all samples.
+  // The same rounding as in weft/rounding.py: half-way goes away from zero.
   const figure = (share, sign) => {
-    const text = (data.full * share).toFixed(data.digits), plain = Number(text) === 0 ? text.replace("-", "") : text;
-    return (sign && !plain.startsWith("-") ? "+" : "") + plain;
+    const number = data.full * share, scale = 10 ** data.digits;
+    const rounded = Math.floor(Number((Math.abs(number) * scale).toPrecision(12)) + 0.5) / scale;
+    const before = number < 0 && rounded ? "-" : sign ? "+" : "";
+    return before + rounded.toFixed(data.digits);
   };
   const mean = (values) => (values.length ? values.reduce((a, b) => a + b, 0) / values.length : null);
   const scores = (turn, metric) => Object.entries(turn.m).filter(([name, value]) => value !== null && (!metric || name === metric)).map(([, value]) => value);
@@ -52,8 +58,10 @@
 
   function filter() {
     const pick = readFilters(), wanted = pick.search.trim().toLowerCase();
+    const cell = showCell(), ofCell = cell && data.cells.sets[cell.s] ? new Set(data.cells.sets[cell.s]) : null;
     matching = [];
     for (const sample of data.samples) {
+      if (ofCell && !ofCell.has(sample.i)) continue;
       if (Object.entries(pick.groups).some(([name, value]) => sample.g[name] !== value)) continue;
       if (wanted && !sample.id.toLowerCase().includes(wanted) && !sample.x.toLowerCase().includes(wanted)) continue;
       const turns = turnsOf(sample, pick.run, pick);
@@ -79,6 +87,14 @@
     chosen = matching.findIndex((one) => one.sample.k === chosenKey);
     saveToAddress();
     draw();
+  }
+
+  // say which number the dialogues are behind
+  function showCell() {
+    const cell = data.cells.cells[cellKey] || null;
+    behind.hidden = cell === null;
+    if (cell) behind.firstChild.replaceChildren("behind the number: ", element("bdi", "", cell.n));
+    return cell;
   }
 
   function draw() {
@@ -147,15 +163,31 @@
   // filters and the open dialogue are in the address, so that a link to them can be shared and a reload keeps them
   function saveToAddress() {
     const params = new URLSearchParams();
+    if (cellKey !== null) params.set("cell", cellKey);
     for (const [name, control] of Object.entries(controls)) if (control.value && control.value !== control.dataset.usual) params.set(name, control.value);
     if (chosen >= 0 && matching[chosen]) params.set("open", matching[chosen].sample.k);
     try { history.replaceState(null, "", "#" + params); } catch { /* some browsers refuse this for files */ }
   }
   function readAddress() {
     const params = new URLSearchParams(location.hash.slice(1));
+    const cell = data.cells.cells[params.get("cell")];
+    cellKey = cell ? params.get("cell") : null;
+    if (cell) chooseCell(cell);
     for (const [name, control] of Object.entries(controls)) if (params.has(name)) control.value = params.get(name);
     return params.get("open");
   }
+
+  // a cell's run, and its metric and turn, take the place of whatever filters are set
+  function chooseCell(cell) {
+    for (const control of Object.values(controls)) control.value = control.dataset.usual || "";
+    for (const [name, value] of Object.entries({ run: String(cell.r), metric: cell.m, turn: cell.t })) if (controls[name]) controls[name].value = value;
+    if (data.single) behind.scrollIntoView();
+  }
+  behind.lastChild.addEventListener("click", () => {
+    cellKey = null;
+    for (const name of ["metric", "turn"]) controls[name].value = controls[name].dataset.usual;
+    filter();
+  });
 
   document.addEventListener("keydown", (event) => {
     const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName);

@@ -19,6 +19,7 @@ from weft.report.dialogues import DialogueWriter
 from weft.report.gallery import ImageFiles, Thumbnails
 from weft.report.html import Html
 from weft.report.listing import build_listing, key_by_name
+from weft.report.row_groups import arrange_rows
 from weft.results.index import RunEntry, filter_runs, list_runs
 from weft.results.run import Gist, build_tables, load_run, name_runs
 from weft.workspace import open_journal
@@ -94,7 +95,7 @@ class Library:
         cached = self._reports.get(ids)
         if cached is None or cached[0] != stamp:
             runs = name_runs([load_run(self._journal, run_id, self._benchmarks or None) for run_id in ids])
-            cached = (stamp, site.build_contents(runs, list(build_tables(runs))))
+            cached = (stamp, site.build_contents(runs, arrange_rows(build_tables(runs), list(runs.values()))))
             self._reports[ids] = cached
         self._reports.move_to_end(ids)
         while len(self._reports) > MAX_CONTENTS:
@@ -109,7 +110,8 @@ class Library:
         """Return the data of the list of dialogues."""
         with self._lock:
             contents = self._contents(ids)
-            return build_listing(contents.runs, contents.dialogues, key_by_name, stamp=self._stamp(ids))
+            cells = contents.cell_index.build_data()
+            return build_listing(contents.runs, contents.dialogues, key_by_name, stamp=self._stamp(ids), cells=cells)
 
     def dialogue(self, ids: tuple[str, ...], key: str) -> tuple[str, Html, str | None, str | None] | None:
         """Return a sample by its key, its markup, and the keys of the previous and the next; None if it is unknown."""

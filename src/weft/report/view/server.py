@@ -24,6 +24,7 @@ from weft.report.plots import render_svg
 from weft.report.site import build_numbers
 from weft.report.view.library import MAX_HITS, Library, SearchHit
 from weft.report.view.runs import build_runs_page, parse_filters
+from weft.untrusted import read_host
 
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'self'",
@@ -75,10 +76,11 @@ class Viewer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.host.partition(":")[0] not in ("127.0.0.1", "localhost"):
+        if read_host(request.host) not in ("127.0.0.1", "localhost"):
             return web.Response(status=403, text="this server answers only to 127.0.0.1\n", headers=HEADERS)
         if self._is_token(request.query.get("token", "")):
-            response: web.StreamResponse = web.Response(status=302, headers={**HEADERS, "Location": request.path})
+            headers = {**HEADERS, "Location": _own_path(request.path)}
+            response: web.StreamResponse = web.Response(status=302, headers=headers)
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict", path="/")
             return response
         if not self._is_token(request.cookies.get(self.cookie, "")):
@@ -194,6 +196,11 @@ class Viewer:
         if data is None:
             raise web.HTTPNotFound
         return web.Response(body=data, content_type=MEDIA_TYPES[name.rpartition(".")[2]], headers=IMMUTABLE)
+
+
+def _own_path(path: str) -> str:
+    """Return a path so that it leads nowhere but to this server: two slashes at its beginning would name a host."""
+    return "/" + quote(path.lstrip("/\\"))
 
 
 def _error_response(error: WeftError) -> web.Response:

@@ -33,7 +33,7 @@ ALIASES: Mapping[str, Mapping[str, str]] = {
 class RoverIGGold(Struct, frozen=True):
     """What a judge is told of a task."""
 
-    description: str  # of the expected result
+    description: str | None  # of the expected result; null where the data have null, which official prompts show
     keywords: str
     dimension: str  # as the data call it
     kind: str  # the reasoning type
@@ -86,7 +86,8 @@ class RoverIGRecords(RoverRecords):
             by_id = " ".join(parse_id(task)) or "nothing"
             message = f"says {by_id}, its fields {dimension} {kind}: official tables sort by the id"
             self.report_problem("warning", name, "id", message)
-        gold = RoverIGGold(description, keywords, stored_dimension, kind, source, target)
+        is_null = "target_description" in record and record["target_description"] is None
+        gold = RoverIGGold(None if is_null else description, keywords, stored_dimension, kind, source, target)
         reference: tuple[Part, ...] = (Thought(description or prompt),)
         if target is not None:
             reference = (*reference, target)

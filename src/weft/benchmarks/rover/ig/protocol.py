@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, SampleGroups, WeightedMeans
-from weft.benchmarks.official import OFFICIAL_VARIANT
+from weft.benchmarks.official import OFFICIAL_VARIANT, Unscored, find_released_image
 from weft.benchmarks.paired_verdicts import PairedVerdicts
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
@@ -66,9 +66,9 @@ class RoverIGPresentation(Presentation, frozen=True):
     def canonical_group(self, axis: str, name: str) -> str:
         return data.canonical_group(axis, name)
 
-    def agreement_tables(self, found: PairedVerdicts) -> Iterable[Table]:
+    def agreement_tables(self, paired: PairedVerdicts) -> Iterable[Table]:
         metrics = {name: metric for name, metric in tables.COLUMNS.items() if metric != CAPPED_ALIGNMENT}
-        return agreement.tables(found, metrics, "figure8")
+        return agreement.tables(paired, metrics, "figure8")
 
     def describe_gold(self, gold: Any) -> list[str]:
         fields = dict_or_empty(gold)
@@ -130,58 +130,72 @@ class RoverIG(Benchmark):
             instruction = "ask"
         return build_task_messages(read_instructions(HERE)[instruction], turn.prompt_text, [gold.source])
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        image = answered.image
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        image = judged_turn.image
         thinking = ""
-        if answered.options.thinks == "yes":
-            thinking = extract_thinking(answered.reply)
+        if judged_turn.options.thinks == "yes":
+            thinking = extract_thinking(judged_turn.reply)
         assessments: list[Assessment] = [
-            rubric.build_question(metric, answered, thinking, image=image) for metric in IMAGE_METRICS
+            rubric.build_question(metric, judged_turn, thinking, image=image) for metric in IMAGE_METRICS
         ]
         released_thinking = thinking  # what the released scripts would store
-        if not answered.is_precomputed:
-            released_thinking = extract_tagged_thinking(answered.reply)
+        if not judged_turn.is_precomputed:
+            released_thinking = extract_tagged_thinking(judged_turn.reply)
         if released_thinking.split() == thinking.split():
             thinking = released_thinking
-        assessments += self._assess_thinking(answered, thinking, released_thinking)
-        if answered.options.official and (released_thinking != thinking or not thinking):
+        assessments += self._assess_thinking(judged_turn, thinking, released_thinking)
+        if judged_turn.options.official and (released_thinking != thinking or not thinking):
             for metric in THINKING_METRICS:
                 question = rubric.build_question(
-                    metric, answered, released_thinking, image=image, variant=OFFICIAL_VARIANT
+                    metric, judged_turn, released_thinking, image=image, variant=OFFICIAL_VARIANT
                 )
                 assessments.append(question)
         return assessments
 
-    def _assess_thinking(self, answered: JudgedTurn, thinking: str, released_thinking: str) -> list[Assessment]:
+    def _assess_thinking(self, judged_turn: JudgedTurn, thinking: str, released_thinking: str) -> list[Assessment]:
         assessments: list[Assessment] = []
         detail: RoverFacts | None = None
-        if released_thinking != thinking and not answered.options.official:
+        if released_thinking != thinking and not judged_turn.options.official:
             detail = RoverFacts(thinking_outside_tags=True)
         for metric in THINKING_METRICS:
             if thinking:
-                question = rubric.build_question(metric, answered, thinking, image=answered.image, detail=detail)
+                question = rubric.build_question(metric, judged_turn, thinking, image=judged_turn.image, detail=detail)
                 assessments.append(question)
             else:
-                verdict = answered.verdict(metric, 0.0, "it shows no thinking", detail=RoverFacts(no_text=True))
+                verdict = judged_turn.verdict(metric, 0.0, "it shows no thinking", detail=RoverFacts(no_text=True))
                 assessments.append(verdict)
         return assessments
 
-    def on_no_answer(self, answered: JudgedTurn) -> Iterable[Assessment]:
+    def on_no_answer(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
         """Zero, but thinking that came without an image is judged. The released code leaves such a task out."""
-        zeros = list(super().on_no_answer(answered))
+        zeros = list(super().on_no_answer(judged_turn))
         thinking = ""
-        if answered.reply.outcome == "empty":
-            thinking = extract_thinking(answered.reply)
+        if judged_turn.reply.outcome == "empty":
+            thinking = extract_thinking(judged_turn.reply)
         if not thinking:
             return zeros
         question = rubric.build_question(
-            rubric.PROCESS, answered, thinking, image=None, detail=RoverFacts(no_image=True)
+            rubric.PROCESS, judged_turn, thinking, image=None, detail=RoverFacts(no_image=True)
         )
         others = [zero for zero in zeros if not (isinstance(zero, Verdict) and zero.metric == rubric.PROCESS)]
         return [question, *others]
 
-    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
-        scores = super().to_scores(question, found)
+    def on_failed(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        """Yield unscored verdicts, and under `official` what the released code asks about outputs that weft cannot
+        read. It sends a broken image as it is, which no judge accepts: that leaves the process, judged without one."""
+        yield from super().on_failed(judged_turn)
+        if not (judged_turn.options.official and judged_turn.is_precomputed and judged_turn.reply.parts):
+            return
+        image = find_released_image(judged_turn.reply)
+        thinking = ""
+        if judged_turn.options.thinks == "yes":
+            thinking = judged_turn.reply.thoughts
+        metrics = (rubric.PROCESS,) if image is None else rubric.METRICS
+        for metric in metrics:
+            yield rubric.build_question(metric, judged_turn, thinking, image=image, variant=OFFICIAL_VARIANT)
+
+    def to_scores(self, question: Question, parsed: dict[str, Any]) -> Sequence[Score]:
+        scores = super().to_scores(question, parsed)
         if question.detail:
             return [replace(score, detail=question.detail) for score in scores]
         return scores
@@ -248,6 +262,8 @@ def _drop_text_metrics(verdicts: Sequence[Verdict]) -> Iterable[Verdict]:
     for verdict in verdicts:
         if verdict.metric in TEXT_METRICS:
             reading = rubric.OFFICIAL.find_reading(verdict)
+            if isinstance(reading, Unscored):
+                reading = OfficialReading(failed=True)
             if isinstance(reading, OfficialReading) and reading != OfficialReading():
                 readings.setdefault(verdict.sample, {})[verdict.metric] = reading
     for verdict in verdicts:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.benchmarks.base import JudgedTurn
-from weft.benchmarks.prompts import Rubrics, fence, fill_slots, object_schema
+from weft.benchmarks.prompts import Rubrics, fence, fence_pieces, fill_slots, object_schema
 from weft.benchmarks.rover import prompts
 from weft.benchmarks.rover.ig.data import RoverIGGold
 from weft.benchmarks.rover.official import RoverOfficial
@@ -35,7 +35,7 @@ CONSTANTS = {
     **{f"{metric} {kind}": f"prompt_{metric}_{kind}" for metric in (PROCESS, VISUAL) for kind in KINDS},
     **{metric: f"prompt_{metric}" for metric in (ALIGNMENT, CONSISTENCY, QUALITY)},
 }
-OFFICIAL = RoverOfficial(CONSTANTS, SETTINGS, loose=False)
+OFFICIAL = RoverOfficial(CONSTANTS, SETTINGS, 904, loose=False)
 
 
 def read_official_rubrics(checkout: Path) -> Rubrics:
@@ -47,22 +47,24 @@ def build_schema(metric: str) -> dict[str, Any]:
     return object_schema(reasoning={"type": "string"}, **{f"{metric}_score": score})
 
 
-def build_question(metric: str, answered: JudgedTurn, thinking: str, *, image: Image | None, **fields: Any) -> Question:
+def build_question(
+    metric: str, judged_turn: JudgedTurn, thinking: str, *, image: Image | None, **fields: Any
+) -> Question:
     """Return the question of a metric. `image` is None where thinking came without an image."""
-    gold: RoverIGGold = answered.turn.gold
-    prompt = answered.turn.prompt_text
+    gold: RoverIGGold = judged_turn.turn.gold
+    prompt = judged_turn.turn.prompt_text
     source = (gold.source,)
     output = _optional(image)
     target = _optional(gold.target)
-    if answered.rubrics.official:
+    if judged_turn.rubrics.official_prompts:
         images = {PROCESS: source, VISUAL: (*source, *output, *target), QUALITY: output}.get(metric, (*source, *output))
-        parts: Sequence[Part] = (Text(_format_released(metric, answered.rubrics, gold, prompt, thinking)), *images)
+        parts: Sequence[Part] = (Text(_format_released(metric, judged_turn.rubrics, gold, prompt, thinking)), *images)
         fields |= {"text_only": True, "jpeg": True}
         if image is not None:
             fields["unconverted_images"] = (_index_of_output(metric),)
     else:
-        slots = _build_slots(metric, answered.rubrics, gold, prompt, thinking, image)
-        parts = fill_slots(answered.rubrics.texts[RUBRICS[metric]], slots)
+        slots = _build_slots(metric, judged_turn.rubrics, gold, prompt, thinking, image)
+        parts = fill_slots(judged_turn.rubrics.texts[RUBRICS[metric]], slots)
     material = {
         "source": source,
         "made": output,
@@ -70,7 +72,7 @@ def build_question(metric: str, answered: JudgedTurn, thinking: str, *, image: I
         "task": (Text(prompt),),
         "thinking": (Text(thinking),),
     }
-    return answered.ask(
+    return judged_turn.ask(
         metric, parts, build_schema(metric), material=material, value_key=f"{metric}_score", gold=gold, **fields
     )
 
@@ -98,7 +100,7 @@ def _format_released(metric: str, rubrics: Rubrics, gold: RoverIGGold, prompt: s
         "prompt": prompt,
         "dimension": gold.dimension,
         "keywords": gold.keywords,
-        "target_description": gold.description,
+        "target_description": str(gold.description),  # "None" for null
         "think_output": thinking or rubrics.texts[prompts.NO_TEXT],
     }
     return prompts.format_prompt(rubrics.texts[name], slots)
@@ -129,17 +131,16 @@ def _build_slots(
         "source": [gold.source, Text("\n")],
         "made": output,
         "pictures": [*images, Text("\n")],
-        "task": fence([Text(_describe_task(metric, gold, prompt))], "the task"),
-        "thinking": fence([Text(thinking or "(nothing)")], "what the model wrote before it made its picture"),
+        "task": fence_pieces(_describe_task(metric, gold, prompt), "the task"),
+        "thinking": fence([Text(thinking)] if thinking else [], "what the model wrote before it made its picture"),
     }
 
 
-def _describe_task(metric: str, gold: RoverIGGold, prompt: str) -> str:
-    lines = [f"Request: {prompt}"]
+def _describe_task(metric: str, gold: RoverIGGold, prompt: str) -> list[tuple[str, tuple[Text]]]:
+    """Return what the dataset says of the task, each text by its name."""
+    texts = {"Request": prompt}
     if metric in (PROCESS, VISUAL):
-        lines.append(f"Domain: {gold.dimension.replace('_', ' ')}")
-        if gold.keywords:
-            lines.append(f"Ideas: {gold.keywords}")
-        if gold.description:
-            lines.append(f"Expected result: {gold.description}")
-    return "\n".join(lines)
+        texts["Domain"] = gold.dimension.replace("_", " ")
+        texts["Ideas"] = gold.keywords
+        texts["Expected result"] = gold.description or ""
+    return [(name, (Text(text),)) for name, text in texts.items() if text]

@@ -2,9 +2,8 @@
 dimension and type, and how far reasoning types correlate over models.
 
 `micro` is the mean over tasks, as in the released summary, `macro` the plain mean of the four dimensions. The paper's
-column Overall is sometimes the one and sometimes the other (docs/reference/errata.md), so it has rows of its own. The
-official
-arithmetic sorts tasks by their ids.
+column Overall is sometimes the one and sometimes the other (docs/reference/errata-printed-numbers.md), so it has rows
+of its own. The official arithmetic sorts tasks by their ids.
 """
 
 import functools
@@ -30,7 +29,14 @@ from weft.benchmarks.rover.arithmetic import (
 from weft.benchmarks.rover.facts import read_rover_facts
 from weft.benchmarks.rover.ig import rubric
 from weft.benchmarks.rover.ig.data import DIMENSIONS, TYPES, parse_id
-from weft.benchmarks.rows import build_breakdown, build_published_rows, build_rows, read_published
+from weft.benchmarks.rows import (
+    build_breakdowns,
+    build_published_rows,
+    build_rows,
+    cells_agree,
+    describe_published,
+    read_published,
+)
 from weft.types import Cell, Row, Table
 
 JUDGE = rubric.OFFICIAL.published_judge
@@ -54,6 +60,13 @@ PUBLISHED_DIMENSIONS = {
 }
 PUBLISHED_KEYS = {"RP": "RP", "Align.": "Align", "RV": "RV", "VC": "VC", "IQ": "IQ"}
 MIN_MODELS = 3  # behind a correlation
+OVERALL = "Overall"
+# what tables of several runs show by axis; the paper's tables have the rest by dimension
+SHOWN_BY_AXIS = {"dimension": ("AVG",), "type": ("AVG", "RP", "Align.", "RV")}
+OVERALL_NOTE = (
+    "Overall: the mean over tasks, as in the released summary (micro). The paper's Overall is sometimes that and "
+    "sometimes the mean of the domains, and in Table 4 follows no single formula."
+)
 NOTE = (
     "0 to 100. micro: the mean over tasks; macro: the plain mean of the dimensions (the four, or those that were run). "
     "AVG pools all scores of the five metrics. Align. held: at most one point (25) above RV. A dash: not measured; "
@@ -70,7 +83,7 @@ CORRELATION_NOTE = (
 
 
 def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
-    """Yield the overall table, the paper's Tables 2 and 4, each run's breakdowns, and the correlations of types."""
+    """Yield the overall table, the paper's Tables 2 and 4, the runs by group, and the correlations of types."""
     published: Mapping[str, Any] = {}
     data = "Tabletop in ROVER-IG's format"
     if all(run.dataset != "tabletop" for run in runs):
@@ -78,25 +91,31 @@ def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
         data = "ROVER-IG"
     yield _build_overall_table(runs, published, f"{data}: overall")
     title = f"{data}: reasoning by domain (paper, Table 2)"
-    yield _build_dimension_table(runs, published.get("table2", {}), ("RP", "Align.", "RV"), title)
+    names = ("RP", "Align.", "RV")
+    overall = {f"{OVERALL} {name}": f"{OVERALL}_{PUBLISHED_KEYS[name]}" for name in names}
+    yield _build_dimension_table(runs, published.get("table2", {}), names, overall, title)
     title = f"{data}: images by domain (paper, Table 4)"
-    yield _build_dimension_table(runs, published.get("table4", {}), ("RV", "VC", "IQ"), title)
-    for run in runs:
-        for axis, names in (("dimension", DIMENSIONS), ("type", TYPES)):
-            build_group_cells = functools.partial(_build_group_cells, axis, names)
-            yield from build_breakdown(run, f"by {axis}", ALL_COLUMNS, build_group_cells, 1)
+    names = ("RV", "VC", "IQ")
+    yield _build_dimension_table(runs, published.get("table4", {}), names, {OVERALL: OVERALL}, title)
+    for axis, names in (("dimension", DIMENSIONS), ("type", TYPES)):
+        build_group_cells = functools.partial(_build_group_cells, axis, names)
+        shown = SHOWN_BY_AXIS[axis]
+        yield from build_breakdowns(runs, data, f"by {axis}", ALL_COLUMNS, build_group_cells, 1, shown=shown)
     if len(runs) >= MIN_MODELS:
         title = f"{data}: how far reasoning types go together, over {len(runs)} runs (Pearson, RV)"
         yield _build_correlation_table(runs, title)
 
 
 def build_entries(run: RunResults, official: bool) -> list[RoverEntry]:
-    """Return the entries of a run; officially also those about text that a model does not have."""
-    entries = [build_entry(verdict, rubric.OFFICIAL) for verdict in run.verdicts]
-    if official:
-        for verdict in run.verdicts:
-            for metric, reading in read_rover_facts(verdict).official_readings.items():
-                entries.append(build_official_entry(verdict, metric, reading, rubric.OFFICIAL))
+    """Return the entries of a run; officially also those about text that a model does not have, and none of a task
+    whose id names no dimension and type."""
+    if not official:
+        return [build_entry(verdict, rubric.OFFICIAL) for verdict in run.verdicts]
+    verdicts = [verdict for verdict in run.verdicts if all(parse_id(verdict.sample))]
+    entries = [build_entry(verdict, rubric.OFFICIAL) for verdict in verdicts]
+    for verdict in verdicts:
+        for metric, reading in read_rover_facts(verdict).official_readings.items():
+            entries.append(build_official_entry(verdict, metric, reading, rubric.OFFICIAL))
     return entries
 
 
@@ -111,10 +130,10 @@ def build_cells(entries: Sequence[RoverEntry], official: bool) -> dict[str, Cell
 
 def _hide_capped_unless_equal(official: dict[str, Cell], strict: Mapping[str, Cell]) -> dict[str, Cell]:
     """Remove capped alignment from official cells, unless all other cells equal the strict ones: it is weft's own."""
-    for name, cell in official.items():
-        if name != CAPPED_COLUMN and cell.value != strict[name].value:
-            return {**official, CAPPED_COLUMN: Cell(None)}
-    return official
+    capped = {CAPPED_COLUMN: Cell(None)}
+    if cells_agree({**strict, **capped}, {**official, **capped}):
+        return official
+    return {**official, **capped}
 
 
 def _build_metric_cells(entries: Sequence[RoverEntry], official: bool) -> dict[str, Cell]:
@@ -176,7 +195,7 @@ def _build_overall_table(runs: Sequence[RunResults], published: Mapping[str, Any
         notes.append(NOT_ASKED_NOTE)
     if published:
         notes.append(PUBLISHED_NOTE)
-    return Table(title, ALL_COLUMNS, tuple(rows), " ".join(notes), 1, "mixed")
+    return Table(title, ALL_COLUMNS, tuple(rows), " ".join(notes), 1, "parts")
 
 
 def _lacks_official_question(run: RunResults) -> bool:
@@ -200,20 +219,27 @@ def _build_published_rows(published: Mapping[str, Any]) -> list[Row]:
                 means[name] = mean
             if printed.get(f"Overall_{key}") is not None:
                 overall[name] = Cell(printed[f"Overall_{key}"])
-        rows.append(Row(f"{model}, macro of what is printed", means, kind="published", judge=JUDGE))
+        about = describe_published(printed)
+        rows.append(Row(model, means, kind="published", subset="macro of what is printed", judge=JUDGE, about=about))
         if overall:
-            rows.append(Row(f"{model}, Overall as printed", overall, kind="published", judge=JUDGE))
+            rows.append(Row(model, overall, kind="published", subset="Overall as printed", judge=JUDGE, about=about))
     return rows
 
 
 def _build_dimension_table(
-    runs: Sequence[RunResults], published: Mapping[str, Any], names: Sequence[str], title: str
+    runs: Sequence[RunResults],
+    published: Mapping[str, Any],
+    names: Sequence[str],
+    overall: Mapping[str, str],
+    title: str,
 ) -> Table:
+    """Return a table of the paper. `overall`: its last columns, over all tasks, with their keys in `published`."""
     keys: dict[str, str] = {}
     for dimension in DIMENSIONS:
         for name in names:
             column = f"{DIMENSION_TITLES[dimension]} {name}"
             keys[column] = f"{PUBLISHED_DIMENSIONS[dimension]}_{PUBLISHED_KEYS[name]}"
+    keys |= overall
 
     def build_dimension_cells(run: RunResults, official: bool) -> dict[str, Cell]:
         if official and stops_summary(build_entries(run, True)):
@@ -225,10 +251,14 @@ def _build_dimension_table(
             for name in names:
                 column = f"{DIMENSION_TITLES[dimension]} {name}"
                 cells[column] = build_micro_cell(select_metrics(entries, COLUMNS[name]), official=official)
+        entries = build_entries(run, official)
+        for column in overall:
+            metrics = [COLUMNS[name] for name in names if column in (OVERALL, f"{OVERALL} {name}")]
+            cells[column] = build_micro_cell(select_metrics(entries, *metrics), official=official)
         return cells
 
     published_rows = build_published_rows(published, lambda row: row["model"], keys, JUDGE)
-    return Table(title, tuple(keys), build_rows(runs, build_dimension_cells, paper=published_rows), "", 1)
+    return Table(title, tuple(keys), build_rows(runs, build_dimension_cells, paper=published_rows), OVERALL_NOTE, 1)
 
 
 def _build_group_cells(

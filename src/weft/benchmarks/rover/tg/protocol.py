@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, SampleGroups, WeightedMeans
-from weft.benchmarks.official import OFFICIAL_VARIANT
+from weft.benchmarks.official import OFFICIAL_VARIANT, find_released_image
 from weft.benchmarks.paired_verdicts import PairedVerdicts
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
@@ -63,8 +63,8 @@ class RoverTGPresentation(Presentation, frozen=True):
     def canonical_group(self, axis: str, name: str) -> str:
         return data.canonical_group(axis, name)
 
-    def agreement_tables(self, found: PairedVerdicts) -> Iterable[Table]:
-        return agreement.tables(found, {"IR": rubric.INTERLEAVED, "Align.": ALIGNMENT}, "figure9")
+    def agreement_tables(self, paired: PairedVerdicts) -> Iterable[Table]:
+        return agreement.tables(paired, {"IR": rubric.INTERLEAVED, "Align.": ALIGNMENT}, "figure9")
 
     def describe_gold(self, gold: Any) -> list[str]:
         answer = dict_or_empty(gold).get("answer")
@@ -146,43 +146,55 @@ class RoverTG(Benchmark):
             return (rubric.INTERLEAVED, ALIGNMENT, answer_metric)
         return (ALIGNMENT, answer_metric)
 
-    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        assessments: list[Assessment] = [self._assess_answer(answered)]
-        if answered.turn.number != VISUAL_TURN:
+    def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        assessments: list[Assessment] = [self._assess_answer(judged_turn)]
+        if judged_turn.turn.number != VISUAL_TURN:
             return assessments
-        *judged_metrics, _ = self.metrics_for(answered.turn)
-        image = answered.reply.last_image
-        text = extract_text(answered.reply)
+        *judged_metrics, _ = self.metrics_for(judged_turn.turn)
+        image = judged_turn.reply.last_image
+        text = extract_text(judged_turn.reply)
         for metric in judged_metrics:
             if image is None:
-                assessments.append(answered.verdict(metric, 0.0, "it made no image", by="failure"))
+                assessments.append(judged_turn.verdict(metric, 0.0, "it made no image", by="failure"))
             elif text or metric == rubric.INTERLEAVED:
-                assessments.append(rubric.build_question(metric, answered, image, text))
+                assessments.append(rubric.build_question(metric, judged_turn, image, text))
         if image is not None and not text:
             facts = RoverFacts(no_text=True)
-            assessments.append(answered.verdict(ALIGNMENT, 0.0, "it gives no answer in text", detail=facts))
-            if answered.options.official:
-                assessments.append(rubric.build_question(ALIGNMENT, answered, image, "", variant=OFFICIAL_VARIANT))
+            assessments.append(judged_turn.verdict(ALIGNMENT, 0.0, "it gives no answer in text", detail=facts))
+            if judged_turn.options.official:
+                assessments.append(rubric.build_question(ALIGNMENT, judged_turn, image, "", variant=OFFICIAL_VARIANT))
         return assessments
 
-    def _assess_answer(self, answered: JudgedTurn) -> Verdict:
+    def on_failed(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        """Yield unscored verdicts, and under `official` what the released code asks about outputs that weft cannot
+        read."""
+        yield from super().on_failed(judged_turn)
+        image = find_released_image(judged_turn.reply)
+        if image is None or not judged_turn.options.official or judged_turn.turn.number != VISUAL_TURN:
+            return
+        text = extract_text(judged_turn.reply)
+        *judged_metrics, _ = self.metrics_for(judged_turn.turn)
+        for metric in judged_metrics:
+            yield rubric.build_question(metric, judged_turn, image, text, variant=OFFICIAL_VARIANT)
+
+    def _assess_answer(self, judged_turn: JudgedTurn) -> Verdict:
         """Return the verdict on the answer, which needs no judge."""
-        gold: RoverTGGold = answered.turn.gold
-        text = extract_answer_text(answered.reply)
-        metric = self.metrics_for(answered.turn)[-1]
+        gold: RoverTGGold = judged_turn.turn.gold
+        text = extract_answer_text(judged_turn.reply)
+        metric = self.metrics_for(judged_turn.turn)[-1]
         if gold.is_track:
             result = paths.score_path(text, gold.answer, gold.source.width, gold.source.height)
             if result is None:
-                return answered.verdict(metric, 0.0, "it names no path", by="failure")
+                return judged_turn.verdict(metric, 0.0, "it names no path", by="failure")
             share, distance = result
             reason = f"its path is {100 * distance:.1f}% of the diagonal away on average"
-            return answered.verdict(metric, share, reason, detail=RoverFacts(path_distance=distance))
+            return judged_turn.verdict(metric, share, reason, detail=RoverFacts(path_distance=distance))
         if not text:
-            return answered.verdict(metric, 0.0, "it gives no answer in text", by="failure")
+            return judged_turn.verdict(metric, 0.0, "it gives no answer in text", by="failure")
         is_correct = answers.is_correct(gold.kind, text, gold.answer)
         answer = answers.extract_final_answer(text)
         reason = f"answered {answer[:200]!r}; {gold.answer[:200]!r} is correct"
-        return answered.verdict(metric, float(is_correct), reason)
+        return judged_turn.verdict(metric, float(is_correct), reason)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
         """Accuracy with an intermediate image; of a run in text alone, accuracy in text."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.benchmarks.base import JudgedTurn
-from weft.benchmarks.prompts import Rubrics, build_rubrics, fence, fill_slots
+from weft.benchmarks.prompts import Rubrics, build_rubrics, fence, fence_pieces, fill_slots
 from weft.benchmarks.rover import prompts
 from weft.benchmarks.rover.ig.rubric import ALIGNMENT, build_schema
 from weft.benchmarks.rover.official import RoverOfficial
@@ -36,7 +36,7 @@ CONSTANTS = {
     f"{ALIGNMENT} jigsaw": f"prompt_{ALIGNMENT}_jigsaw",
 }
 OPTIONAL_CONSTANTS = {f"{ALIGNMENT} multi-view": f"prompt_{ALIGNMENT}_multi_view"}  # missing in the released file
-OFFICIAL = RoverOfficial(CONSTANTS, SETTINGS, loose=True)
+OFFICIAL = RoverOfficial(CONSTANTS, SETTINGS, 381, loose=True)
 ALIGNMENT_RUBRICS = {"embodied": "physical"}  # types whose alignment is judged by another's rubric
 TYPES_WITH_ANSWER = ("logical", "jigsaw", "multi-view")  # where the judge of alignment is told the correct answer
 IMAGE_CAPTIONS = {
@@ -72,26 +72,26 @@ def list_image_names(metric: str, kind: str) -> tuple[str, ...]:
     return ("source", "made")
 
 
-def build_question(metric: str, answered: JudgedTurn, image: Image, text: str, **fields: Any) -> Question:
+def build_question(metric: str, judged_turn: JudgedTurn, image: Image, text: str, **fields: Any) -> Question:
     """Return the question of a metric. `image` is the model's, `text` its answer."""
-    gold: RoverTGGold = answered.turn.gold
-    prompt = answered.turn.prompt_text
+    gold: RoverTGGold = judged_turn.turn.gold
+    prompt = judged_turn.turn.prompt_text
     named_images = _collect_images(gold, image)
     names = [name for name in list_image_names(metric, gold.kind) if name in named_images]
     rubric = f"{metric} {_rubric_kind(metric, gold)}"
-    if answered.rubrics.official and rubric in answered.rubrics.texts:
-        model_answer = answered.rubrics.texts[prompts.NO_TEXT]
+    if judged_turn.rubrics.official_prompts and rubric in judged_turn.rubrics.texts:
+        model_answer = judged_turn.rubrics.texts[prompts.NO_TEXT]
         if text:
-            model_answer = answered.reply.text  # joined as the released scripts join its parts
+            model_answer = judged_turn.reply.text  # joined as the released scripts join its parts
         slots = {"prompt": prompt, "answer": gold.answer, "model_answer": model_answer}
-        formatted = prompts.format_prompt(answered.rubrics.texts[rubric], slots)
+        formatted = prompts.format_prompt(judged_turn.rubrics.texts[rubric], slots)
         parts: Sequence[Part] = (Text(formatted), *(named_images[name] for name in names))
         fields |= {"text_only": True, "jpeg": True, "unconverted_images": (len(names) - 1,)}
     else:
-        parts = _build_own_parts(metric, answered, {name: named_images[name] for name in names}, text)
+        parts = _build_own_parts(metric, judged_turn, {name: named_images[name] for name in names}, text)
     material: dict[str, tuple[Part, ...]] = {name: (named_images[name],) for name in named_images}
     material |= {"question": (Text(prompt),), "answer": (Text(gold.answer),), "reply": (Text(text),)}
-    return answered.ask(
+    return judged_turn.ask(
         metric, parts, build_schema(metric), material=material, value_key=f"{metric}_score", gold=gold, **fields
     )
 
@@ -112,10 +112,10 @@ def _rubric_kind(metric: str, gold: RoverTGGold) -> str:
     return gold.kind
 
 
-def _build_own_parts(metric: str, answered: JudgedTurn, images: Mapping[str, Image], text: str) -> tuple[Part, ...]:
+def _build_own_parts(metric: str, judged_turn: JudgedTurn, images: Mapping[str, Image], text: str) -> tuple[Part, ...]:
     """Return the message with our rubric, in which what a dataset or a model wrote is fenced off."""
-    gold: RoverTGGold = answered.turn.gold
-    texts = answered.rubrics.texts
+    gold: RoverTGGold = judged_turn.turn.gold
+    texts = judged_turn.rubrics.texts
     rubric = "alignment"
     if metric == INTERLEAVED:
         rubric = "interleaved"
@@ -123,13 +123,13 @@ def _build_own_parts(metric: str, answered: JudgedTurn, images: Mapping[str, Ima
     image_parts: list[Part] = []
     for name, image in images.items():
         image_parts += [Text(f"{IMAGE_CAPTIONS[name]}:\n"), image, Text("\n")]
-    question = f"Question: {answered.turn.prompt_text}"
+    question = [("Question", (Text(judged_turn.turn.prompt_text),))]
     if metric == INTERLEAVED or gold.kind in TYPES_WITH_ANSWER:
-        question += f"\nTrue answer: {gold.answer}"
+        question.append(("True answer", (Text(gold.answer),)))
     slots: dict[str, Sequence[Part]] = {
         "kind": [Text(texts[f"{rubric}_{kind}"])],
         "pictures": image_parts,
-        "question": fence([Text(question)], "the question"),
-        "reply": fence([Text(text or "(nothing)")], "what the model said"),
+        "question": fence_pieces(question, "the question"),
+        "reply": fence([Text(text)] if text else [], "what the model said"),
     }
     return fill_slots(texts[rubric], slots)

@@ -26,7 +26,7 @@ from weft.benchmarks.rover.arithmetic import (
 from weft.benchmarks.rover.ig.rubric import ALIGNMENT
 from weft.benchmarks.rover.tg import rubric
 from weft.benchmarks.rover.tg.data import SCENARIOS, TEXT_TURN, TYPES, VISUAL_TURN
-from weft.benchmarks.rows import build_breakdown, build_rows, read_published
+from weft.benchmarks.rows import build_breakdowns, build_rows, read_published
 from weft.stats.paired import compare_paired
 from weft.types import Cell, Row, Table
 
@@ -34,6 +34,9 @@ JUDGE = rubric.OFFICIAL.published_judge
 MODES = {VISUAL_TURN: "Vis.-Aug.", TEXT_TURN: "Text"}
 COLUMNS = {"IR": rubric.INTERLEAVED, "Align.": ALIGNMENT, "Acc.": rubric.ACCURACY}
 ALL_COLUMNS = (*COLUMNS, "Track", "AVG")
+SHOWN_BY_TYPE = ("Acc.", "IR", "Align.", "Track")  # in tables of several runs
+OVERALL = "Overall"
+OVERALL_NOTE = "Overall: the plain mean of the scenarios (macro), as the paper's is in 18 of 21 cells."
 JUDGED_COLUMNS = ("IR", "Align.", "AVG")
 SCENARIO_NAMES = tuple(dict.fromkeys(SCENARIOS.values()))
 PUBLISHED_SCENARIOS = {
@@ -49,7 +52,7 @@ NOTE = (
 )
 GAIN_NOTE = (
     "Acc. with an intermediate image minus Acc. in text alone, in points, on the questions that were asked both ways "
-    "(--mode both); 95% intervals by resampling questions."
+    "(--mode both); 95% intervals by question."
 )
 
 
@@ -66,10 +69,12 @@ def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
     in_both_modes = [run for run in runs if _list_turns(run) == [VISUAL_TURN, TEXT_TURN]]
     if in_both_modes:
         yield _build_gain_table(in_both_modes, f"{data}: what an intermediate image gains")
-    for run in runs:
-        for turn in _list_turns(run):
+    for turn, mode in MODES.items():
+        in_mode = _select_runs(runs, turn)
+        if in_mode:
             build_type_cells = functools.partial(_build_type_cells, turn)
-            yield from build_breakdown(run, f"by problem type, {MODES[turn]}", ALL_COLUMNS, build_type_cells, 1)
+            by_type = f"by problem type, {mode}"
+            yield from build_breakdowns(in_mode, data, by_type, ALL_COLUMNS, build_type_cells, 1, shown=SHOWN_BY_TYPE)
 
 
 def _list_turns(run: RunResults) -> list[int]:
@@ -145,7 +150,7 @@ def _build_overall_table(runs: Sequence[RunResults], published_rows: Sequence[Ma
     note = NOTE
     if any(map(_stops_summary, runs)):
         note = f"{NOTE} {SUMMARY_STOPS_NOTE}"
-    return Table(title, ALL_COLUMNS, tuple(rows), note, 1, "mixed")
+    return Table(title, ALL_COLUMNS, tuple(rows), note, 1, "parts")
 
 
 def _build_published_rows(printed: Mapping[str, Any]) -> list[Row]:
@@ -159,10 +164,11 @@ def _build_published_rows(printed: Mapping[str, Any]) -> list[Row]:
             means[name] = mean
         if printed[f"Overall_{key}"] is not None:
             overall[name] = Cell(printed[f"Overall_{key}"])
-    name = f"{printed['model']}, {printed['reasoning_mode']}"
+    model = printed["model"]
+    mode = printed["reasoning_mode"]
     return [
-        Row(f"{name}, macro of what is printed", means, kind="published", judge=JUDGE),
-        Row(f"{name}, Overall as printed", overall, kind="published", judge=JUDGE),
+        Row(model, means, kind="published", subset=f"{mode}, macro of what is printed", judge=JUDGE),
+        Row(model, overall, kind="published", subset=f"{mode}, Overall as printed", judge=JUDGE),
     ]
 
 
@@ -171,14 +177,15 @@ def _build_scenario_table(runs: Sequence[RunResults], published_rows: Sequence[M
     for scenario in SCENARIO_NAMES:
         for name in COLUMNS:
             keys[f"{scenario} {name}"] = f"{PUBLISHED_SCENARIOS[scenario]}_{PUBLISHED_KEYS[name]}"
+    for name in COLUMNS:
+        keys[f"{OVERALL} {name}"] = f"{OVERALL}_{PUBLISHED_KEYS[name]}"
     rows: list[Row] = []
     for turn, mode in MODES.items():
         rows += build_rows(_select_runs(runs, turn), functools.partial(_build_scenario_cells, turn), mode)
     for printed in published_rows:
         cells = {column: Cell(printed[key]) for column, key in keys.items()}
-        name = f"{printed['model']}, {printed['reasoning_mode']}"
-        rows.append(Row(name, cells, kind="published", judge=JUDGE))
-    return Table(title, tuple(keys), tuple(rows), "", 1, "mixed")
+        rows.append(Row(printed["model"], cells, kind="published", subset=printed["reasoning_mode"], judge=JUDGE))
+    return Table(title, tuple(keys), tuple(rows), OVERALL_NOTE, 1, "parts")
 
 
 def _build_scenario_cells(turn: int, run: RunResults, official: bool) -> dict[str, Cell]:
@@ -188,6 +195,8 @@ def _build_scenario_cells(turn: int, run: RunResults, official: bool) -> dict[st
         if scenario in by_scenario:
             scenario_cells = build_cells(by_scenario[scenario], official)
             cells |= {f"{scenario} {name}": scenario_cells[name] for name in COLUMNS}
+    overall = _build_macro_cells(turn, run, official)
+    cells |= {f"{OVERALL} {name}": overall[name] for name in COLUMNS}
     return _hide_if_stopped(run, cells, official)
 
 
@@ -216,15 +225,10 @@ def _build_gain_cell(entries: Sequence[RoverEntry]) -> Cell:
             differences[sample] = [by_turn[VISUAL_TURN] - by_turn[TEXT_TURN]]
     if not differences:
         return Cell(None, 0, len(scores), verdicts=verdicts)
-    gain = compare_paired([(1.0, differences)])
+    gain = compare_paired([(1.0, differences)], full=100.0)
     if gain is None:
         return Cell(None, 0, len(scores), verdicts=verdicts)
-    low = None
-    high = None
-    if gain.low is not None and gain.high is not None:
-        low = round(gain.low, 2)
-        high = round(gain.high, 2)
-    return Cell(round(gain.value, 2), gain.pairs, len(scores), low, high, verdicts=verdicts)
+    return Cell(gain.value, gain.pairs, len(scores), gain.low, gain.high, verdicts=verdicts)
 
 
 def _build_type_cells(turn: int, run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:

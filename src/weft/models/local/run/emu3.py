@@ -76,7 +76,7 @@ class Emu3(TextEngine):
         return outputs
 
     def _processor_arguments(self, call):
-        width, height = call.want.size or (self.settings.get("width"), self.settings.get("height"))
+        width, height = call.request.size or (self.settings.get("width"), self.settings.get("height"))
         arguments = {
             "return_for_image_generation": True,
             "padding": True,

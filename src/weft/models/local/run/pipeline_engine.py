@@ -134,8 +134,8 @@ class PipelineEngine:
         """Return the size of the output: as requested, else that of the edited image if the class needs to be told."""
         if not self.traits.has_size:
             return {}
-        if call.want.size is not None:
-            width, height = call.want.size
+        if call.request.size is not None:
+            width, height = call.request.size
         elif "width" in self.settings:
             width = self.settings["width"]
             height = self.settings["height"]

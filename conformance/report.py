@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass
-class Told:
+class Report:
     """`only` are the parts that are wanted, if not all."""
 
     only: set[str] | None = None

@@ -1,0 +1,44 @@
+"""A table as plain text, and as HTML for a notebook."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weft.types import Table
+
+
+def table_text(table: Table) -> str:
+    """Return values with their intervals, in columns."""
+    rows = [["", *table.columns]]
+    for row in table.rows:
+        rows.append([row.label])
+        for column in table.columns:
+            cell = row.cells.get(column)
+            text = f"{cell.format(table.digits)} {cell.format_interval(table.digits)}".strip() if cell else "-"
+            rows[-1].append(text)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [table.title]
+    for row in rows:
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    if table.published_rows and table.note:
+        lines.append(table.note)
+    return "\n".join(lines)
+
+
+def table_html(table: Table) -> str:
+    """Return values with their intervals, with names escaped."""
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in ("", *table.columns))
+    rows: list[str] = []
+    for row in table.rows:
+        cells = [f"<th>{html.escape(row.label)}</th>"]
+        for column in table.columns:
+            cell = row.cells.get(column)
+            value = cell.format(table.digits) if cell else "-"
+            interval = cell.format_interval(table.digits) if cell else ""
+            cells.append(f"<td>{value}<br><small>{interval}</small></td>")
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    note = f"<p>{html.escape(table.note)}</p>" if table.published_rows else ""
+    return f"<table><caption>{html.escape(table.title)}</caption><tr>{head}</tr>{''.join(rows)}</table>{note}"

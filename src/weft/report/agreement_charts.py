@@ -1,0 +1,95 @@
+"""Bar charts of agreement tables: correlations, errors and means by metric or class, with a bar for each row.
+
+A table's columns end in what they measure, as in `KP r`, `RV MAE` or `Cor judge`; columns that end otherwise are
+correlations. Rows without a value, such as those that a paper does not print, are not drawn."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from weft.report import plots
+from weft.report.charts import MAX_SERIES, Plot
+from weft.rounding import format_number
+from weft.types import Row, Table
+
+CORRELATION = "Pearson r"
+ERROR = "mean absolute error"
+MEAN = "mean score"
+MEASURES = {"r": CORRELATION, "MAE": ERROR, "judge": MEAN, "people": MEAN, "other": MEAN}
+NAMES = {CORRELATION: "r", ERROR: "mae", MEAN: "means"}  # of files
+TOPS = {CORRELATION: 1.0, MEAN: 1.0}
+
+
+class Bar(Struct, frozen=True):
+    """One column of a table as a chart shows it."""
+
+    column: str
+    group: str  # the metric or class
+    measure: str
+    side: str  # whose mean it is; empty for correlations and errors
+
+
+def build_agreement_charts(tables: Sequence[Table]) -> list[Plot]:
+    """Return a chart for each table and measure. A measure without a value has none."""
+    built: list[Plot] = []
+    for number, table in enumerate(tables, start=1):
+        stem = "agreement" if len(tables) == 1 else f"agreement-{number}"
+        bars = [_parse_column(column) for column in table.columns]
+        for measure in dict.fromkeys(bar.measure for bar in bars):
+            plot = _build_chart(table, [bar for bar in bars if bar.measure == measure], stem)
+            if plot is not None:
+                built.append(plot)
+    return built
+
+
+def _parse_column(column: str) -> Bar:
+    group, _, last = column.rpartition(" ")
+    measure = MEASURES.get(last)
+    if not group or measure is None:
+        return Bar(column, column, CORRELATION, "")
+    return Bar(column, group, measure, last if measure == MEAN else "")
+
+
+def _build_chart(table: Table, bars: Sequence[Bar], stem: str) -> Plot | None:
+    measure = bars[0].measure
+    shown = [row for row in table.rows if any(_value(row, bar) is not None for bar in bars)]
+    sides = len({bar.side for bar in bars})
+    limit = max(1, MAX_SERIES // sides)
+    title = f"{table.title}: {measure}"
+    if len(shown) > limit:
+        title += f" (the first {limit} of {len(shown)} rows)"
+    rows: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for group in dict.fromkeys(bar.group for bar in bars):  # in the order of the columns, whatever rows lack
+        for row in shown[:limit]:
+            for bar in bars:
+                value = _value(row, bar)
+                if bar.group != group or value is None:
+                    continue
+                cell = row.cells[bar.column]
+                series = _name_series(row, bar)
+                rows.append({"group": group, "series": series, measure: value, "low": cell.low, "high": cell.high})
+                lines.append(f"{group}, {series}: {format_number(value, cell.decimals(table.digits))}")
+    if not rows:
+        return None
+    order = [_name_series(row, bar) for row in shown for bar in bars]  # a row's color is that of the other charts
+    chart = plots.grouped_bar_chart(
+        rows, x="group", y=measure, series="series", title=title, top=_find_top(rows, measure), order=order
+    )
+    return Plot(f"{stem}-{NAMES[measure]}", title, chart, f"{title}. {'; '.join(lines)}")
+
+
+def _name_series(row: Row, bar: Bar) -> str:
+    return f"{row.label}: {bar.side}" if bar.side else row.label
+
+
+def _value(row: Row, bar: Bar) -> float | None:
+    cell = row.cells.get(bar.column)
+    return None if cell is None else cell.value
+
+
+def _find_top(rows: Sequence[Mapping[str, Any]], measure: str) -> float:
+    """Return the end of the axis: full marks for correlations and means of shares, else the highest number."""
+    highest = max(max(row[measure], row["high"] or row[measure]) for row in rows)
+    return max(highest, TOPS.get(measure, 1e-9))
