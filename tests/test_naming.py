@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from manifests import manifest
 from weft.results.titles import TitleInput, distinct_titles, format_title, shared_settings
 
@@ -62,6 +63,27 @@ def test_what_nothing_in_words_tells_apart_is_told_by_what_differs_and_never_by_
         "same",
     ]
     assert len(set(distinct_titles([TitleInput(manifest())] * 3))) == 3
+
+
+@pytest.mark.parametrize(
+    "one, other, titles",
+    [
+        ({"images": "interleaved"}, {"images": "strip"}, ["m", "m [images strip]"]),
+        ({"images": "interleaved"}, {"images": "list"}, ["m [images interleaved]", "m [images list]"]),
+        ({"max_side": None}, {"max_side": 512}, ["m [max_side not set]", "m [max_side 512]"]),
+        ({}, {"most": 4}, ["m [max_images none]", "m [max_images 4]"]),
+    ],
+)
+def test_titles_tell_runs_apart_by_how_the_model_is_shown_images(one: Any, other: Any, titles: list[str]):
+    runs = [TitleInput(manifest("m", {"takes": takes})) for takes in (one, other)]
+    assert distinct_titles(runs) == titles
+
+
+def test_a_strip_is_in_the_title_of_a_single_run_and_of_a_part():
+    strip = {"takes": {"images": "strip"}}
+    assert format_title(manifest("m", strip)) == "m [partial, images strip]"
+    painter = manifest("m", {"parts": {"painter": {"name": "p", **strip}}})
+    assert format_title(painter) == "m [partial, painter images strip]"
 
 
 def test_what_is_the_same_but_for_the_seed_is_found_wherever_the_seed_stands():

@@ -13,7 +13,8 @@ from msgspec import Struct
 from weft.store.manifest import Manifest
 
 MAX_VALUE_LENGTH = 28  # characters of a manifest value in a title
-IGNORED_FIELDS = ("weft", "option_labels", "takes")  # manifest fields by which no reader can tell runs apart
+IGNORED_FIELDS = ("weft", "option_labels")  # manifest fields by which no reader can tell runs apart
+FIELD_NAMES = {"version": "source", "most": "max_images"}  # where a title does not call a field as the manifest does
 NOT_IN_TITLE = ("model", "judge", "prompts")
 
 
@@ -163,9 +164,7 @@ def _field_name(path: str) -> str:
     if path.startswith("dataset."):
         return "data"
     name = path.rpartition(".")[2]
-    if name == "version":
-        return "source"
-    return name
+    return FIELD_NAMES.get(name, name)
 
 
 def _shorten(value: str | None) -> str:
@@ -186,5 +185,5 @@ def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from _flatten(child, child_path)
         return
     name = path.rpartition(".")[2]
-    if path not in IGNORED_FIELDS and name not in IGNORED_FIELDS and ".takes." not in path:
-        yield path, str(value)
+    if path not in IGNORED_FIELDS and name not in IGNORED_FIELDS:
+        yield path, "not set" if value is None else str(value)

@@ -99,6 +99,8 @@ class Identity(dict[str, Any]):
             for name, value in self.options.items():
                 if name != "seed":
                     labels[f"given {name}"] = f"{name} {value}"
+        if self.takes.get("images") == "strip":
+            labels["input images"] = "images strip"
         if self.plan:
             labels["plan"] = self.plan
         for role, part in self.parts.items():
