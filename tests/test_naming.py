@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from manifests import manifest
 from weft.results.titles import TitleInput, distinct_titles, format_title, shared_settings
 
