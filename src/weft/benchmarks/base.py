@@ -364,6 +364,7 @@ INTERNAL = {  # benchmarks behind commands of their own, without a dataset that 
     "arena-scores": "weft.arena.criteria:Criteria",
     "write": "weft.evaluation.writing:WritingBenchmark",
 }
+TRAINING_DATA = {"weave-100k": "weft.benchmarks.weave.training:WEAVE_100K"}  # read by `weft data`; no benchmarks
 REQUIRED_MEMBERS = ("name", "version", "metrics", "load", "build_messages", "questions", "tables")
 
 

@@ -3,7 +3,7 @@
 It reads the judge's prompts and outputs made elsewhere, lets auxiliary models complete the data, describes a dataset,
 and writes a template folder for a user's own data.
 
-`template` and `outputs` are given by keyword; the rest is a method of a subclass:
+`template`, `outputs` and `statistics` are given by keyword; the rest is a method of a subclass:
 
     class PlanVizPreparation(Preparation, frozen=True):
         def describe_data(self, dataset): ...
@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from weft.benchmarks.outputs import OutputFolder
 from weft.benchmarks.prompts import Rubrics, read_rubrics
+from weft.benchmarks.statistics import DatasetStatistics
 from weft.models.endpoint import Endpoint
 from weft.store.blobs import Blobs
 from weft.types import LoadedDataset, Model
@@ -36,6 +37,8 @@ class Preparation(Struct, frozen=True, kw_only=True):
     """Writes a folder with an example of each kind, which users fill with their own data."""
     outputs: Callable[[Path, Blobs], Endpoint] = OutputFolder
     """Reads outputs made elsewhere as a model: by default files named by `Turn.file`."""
+    statistics: DatasetStatistics = DatasetStatistics()
+    """What `weft data stats` counts of the records, besides what all samples have."""
 
     def rubrics(self, benchmark: "Benchmark", prompts: str) -> Rubrics:
         """Read the judge's prompts.

@@ -1,7 +1,7 @@
 """weft data"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,7 @@ from weft.cli.options import DEFAULT_HOME, HomeOption
 from weft.cli.terminal import say
 
 if TYPE_CHECKING:
+    from weft.benchmarks.data_format import DataFormat
     from weft.results.run import Run
     from weft.types import LoadedDataset
 
@@ -180,43 +181,48 @@ def check(
 ) -> None:
     """List every problem of a dataset, with file, record and field.
 
-    Then check it end to end with its reference answers. Exit code: 2 if a record cannot be used, 1 if the end-to-end
-    check is not complete.
+    Then check it end to end with its reference answers; training data are only read. Exit code: 2 if a record cannot be
+    used, 1 if the end-to-end check is not complete.
 
     Examples:
 
       weft data check weave DATA
+
+      weft data check weave-100k DATA
     """
     import tempfile
 
     from weft import api
-    from weft.benchmarks import load_benchmark
+    from weft.benchmarks.data_format import load_format
     from weft.workspace import open_blobs
 
-    loaded = load_benchmark(benchmark)
+    data_format = load_format(benchmark)
     with tempfile.TemporaryDirectory(prefix="weft-") as home:
-        dataset = loaded.load(folder, open_blobs(Path(home))).load_all()
+        dataset = data_format.load(folder, open_blobs(Path(home))).load_all()
         for problem in dataset.problems:
             say(f"{problem.severity}: {problem}")
-        _print_contents(loaded, dataset)
-        if dataset.samples:
+        _print_contents(data_format, dataset)
+        if data_format.benchmark is None:
+            say(f"{data_format.title} is training data: there is no protocol to check end to end")
+        elif dataset.samples:
             run = api.validate(benchmark, folder, home=home)
             _print_validation(run)
     if any(problem.severity == "error" for problem in dataset.problems):
         raise typer.Exit(2)
 
 
-def _print_contents(benchmark: Any, dataset: "LoadedDataset") -> None:
+def _print_contents(data_format: "DataFormat", dataset: "LoadedDataset") -> None:
     """Print how many samples each group has, and how many turns there are of each modality."""
     from collections import Counter
 
-    for axis in benchmark.axes:
+    for axis in data_format.axes:
         groups = Counter(sample.groups[axis] for sample in dataset.samples if axis in sample.groups)
         if 1 < len(groups) <= MAX_GROUPS:
             counts = [f"{count} {name}" for name, count in groups.items()]
             say(f"by {axis}: {', '.join(counts)}")
-    for line in benchmark.preparation.describe_data(dataset):
-        say(line)
+    if data_format.benchmark is not None:
+        for line in data_format.benchmark.preparation.describe_data(dataset):
+            say(line)
     modalities: Counter[str] = Counter()
     for sample in dataset.samples:
         modalities.update(turn.modality for turn in sample.turns)
