@@ -468,6 +468,7 @@ class Table(Struct, frozen=True):
     note: str = ""  # what a reader must know
     digits: int = 3
     kind: Literal["leaderboard", "parts", "mixed", "breakdown", "groups"] = "leaderboard"
+    unranked: tuple[str, ...] = ()  # columns without a best row, such as changes from a baseline
 
     def cells(self, label: str) -> Mapping[str, Cell]:
         """Return the cells of the row with this label."""

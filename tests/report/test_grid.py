@@ -1,5 +1,6 @@
 """One number by settings: rows, columns, baselines, seeds, and what does not fit into one table."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from weft.cli.app import app
 from weft.errors import UserError
 from weft.report import plots
 from weft.report.compare import compare
+from weft.report.ranking import rank_cells
 from weft.results.settings import list_settings, order_values, read_setting
 from weft_tabletop.make import make
 
@@ -125,6 +127,29 @@ def test_a_number_is_drawn_as_a_line_and_words_as_bars(made: Any):
         assert text in drawn
     heat = weft.grid(pick(made, "oracle full 0", "copy full"), "model,class").plot
     assert heat is not None and "all" in plots.render_svg(heat.chart)
+
+
+def test_only_verdicts_behind_the_number_count_as_unpaired(made: Any):
+    run, base = pick(made, "oracle full 0", "copy full")
+    lost = [verdict for verdict in base.verdicts if verdict.metric == "image_quality"]
+    poorer = copy.copy(base)
+    poorer.verdicts = [verdict for verdict in base.verdicts if verdict not in lost]
+    assert lost and "partner" not in weft.grid([run, poorer], "model", metric="key_point").table.note
+    assert f"{len(lost)} verdicts have no partner" in weft.grid([run, poorer], "model", "image_quality").table.note
+
+
+def test_no_change_from_the_baseline_is_the_best(made: Any):
+    table = weft.grid(pick(made, "oracle full 0", "oracle none 0", "copy full", "copy none"), "model,history").table
+    assert {column for _, column in rank_cells(table)} == {"headline score"}
+
+
+def test_a_name_that_ends_in_the_setting_is_no_other_difference(made: Any):
+    assert "also differ" not in weft.grid(pick(made, "error 0.2", "error 0.8"), "error").table.note
+
+
+def test_the_legend_of_a_grid_is_named_after_its_setting(made: Any):
+    grid = weft.grid(pick(made, "oracle full 0", "oracle none 0", "copy full", "copy none"), "model,history")
+    assert grid.plot is not None and '"title": "history"' in json.dumps(grid.plot.chart.to_dict())
 
 
 def test_the_command_prints_the_grid_alone_and_the_page_begins_with_it(made: Any, tmp_path: Path):

@@ -1,6 +1,7 @@
 """Plots: all runs of eight, one legend, whole names, and dark where the page is dark."""
 
 import copy
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -71,6 +72,25 @@ def test_more_runs_than_can_be_told_apart_are_told(made: tuple[weft.Run, weft.Ru
 def test_eight_series_differ_in_colour_mark_and_dash(made: tuple[weft.Run, weft.Run, Path]):
     for some in (plots.PALETTE, plots.DARK, plots.SHAPES, [tuple(dash) for dash in plots.DASHES]):
         assert len(set(some)) == 8
+
+
+def test_a_run_has_one_color_in_all_plots_also_where_another_has_no_bars():
+    names = ["one", "two", "three"]
+    rows = [{"group": "a", "series": name, "score": 0.5, "low": 0.4, "high": 0.6} for name in ("one", "three")]
+    spec = json.dumps(
+        plots.grouped_bar_chart(rows, x="group", y="score", series="series", title="", order=names).to_dict()
+    )
+    colors = json.dumps({"domain": ["one", "three"], "range": [plots.PALETTE[0], plots.PALETTE[2]]})
+    assert colors in spec
+
+
+def test_texts_keep_the_width_that_the_chart_has_room_for(made: tuple[weft.Run, weft.Run, Path]):
+    heat = next(plot for plot in build_plots(many(made, 2)) if plot.name == "by-class-map")
+    drawn = plots.render_svg(heat.chart)
+    whole = re.findall(r"<text[^>]*textLength[^>]*>Science<", drawn)
+    lines = re.findall(r"<tspan[^>]*textLength[^>]*>[^<]+<", drawn)
+    assert whole and lines
+    assert "sans-serif" in drawn and 'font-family="sans-serif"' not in drawn
 
 
 def test_names_break_at_their_joints_and_lose_nothing():

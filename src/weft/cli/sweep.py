@@ -162,6 +162,7 @@ def _print_grid(
     from weft.cli.tables import print_table
     from weft.report.grid import build_grid
     from weft.results.run import load_run
+    from weft.results.sweeps import find_sweep_runs
     from weft.workspace import open_journal
 
     journal = open_journal(home)
@@ -173,4 +174,6 @@ def _print_grid(
     options = f" --metric {metric}" if metric else ""
     if baseline:
         options += f" --baseline {baseline}"
+    if set(find_sweep_runs(journal, name)) != set(ids):
+        name = " ".join(ids)  # the name has other runs as well, which need not fit into one table
     screen.print(f"with its plot: weft report {name} --by {','.join(dimensions)}{options} --open{format_home(home)}")

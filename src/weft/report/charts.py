@@ -134,15 +134,15 @@ def _by_turn(runs: Runs) -> list[Plot]:
         rows = []
         for title, run in _shown_runs(runs):
             rows += _turn_rows(run, metric, title)
-        built += _turn_plot(first, rows, f"by-turn-{metric}", f"Score by turn: {in_words(metric)}")
+        built += _turn_plot(first, rows, f"by-turn-{metric}", f"Score by turn: {in_words(metric)}", list(runs))
     return built
 
 
-def _turn_plot(run: Run, rows: Rows, name: str, title: str) -> list[Plot]:
+def _turn_plot(run: Run, rows: Rows, name: str, title: str, order: Sequence[str] = ()) -> list[Plot]:
     if len({row["turn"] for row in rows}) < 2:
         return []
     top = run.benchmark.presentation.max_score
-    chart = plots.line_chart(rows, x="turn", y="score", series="series", title=title, top=top)
+    chart = plots.line_chart(rows, x="turn", y="score", series="series", title=title, top=top, order=order)
     lines = (f"{row['series']}, turn {row['turn']}: {_format_score(run, row)}" for row in rows)
     return [Plot(name, title, chart, _describe(title, lines))]
 
@@ -184,7 +184,8 @@ def _by_axis(runs: Runs) -> list[Plot]:
         rows = []
         for title, run in _shown_runs(runs):
             rows += _axis_rows(run, groups, axis, metric, title)
-        built += _axis_plot(first, rows, axis, f"by-{axis}-{metric}", f"Score by {in_words(axis)}: {in_words(metric)}")
+        heading = f"Score by {in_words(axis)}: {in_words(metric)}"
+        built += _axis_plot(first, rows, axis, f"by-{axis}-{metric}", heading, list(runs))
     return built
 
 
@@ -201,11 +202,11 @@ def _axis_rows(run: Run, groups: SampleGroups, axis: str, metric: str, series: s
     return rows
 
 
-def _axis_plot(run: Run, rows: Rows, axis: str, name: str, title: str) -> list[Plot]:
+def _axis_plot(run: Run, rows: Rows, axis: str, name: str, title: str, order: Sequence[str] = ()) -> list[Plot]:
     if not rows:
         return []
     top = run.benchmark.presentation.max_score
-    chart = plots.grouped_bar_chart(rows, x=axis, y="score", series="series", title=title, top=top)
+    chart = plots.grouped_bar_chart(rows, x=axis, y="score", series="series", title=title, top=top, order=order)
     lines = (f"{row[axis]}, {row['series']}: {_format_score(run, row)}" for row in rows)
     return [Plot(name, title, chart, _describe(title, lines))]
 

@@ -68,7 +68,7 @@ def pair_runs(first: Run, second: Run) -> Pairing:
     others = _scored_verdicts(second)
     common = [key for key in scored if key in others]
     pairs = {key: (_mean_percent(scored[key]), _mean_percent(others[key])) for key in common}
-    all_keys = {_key_of(verdict) for verdict in [*first.verdicts, *second.verdicts]}
+    all_keys = {key_of(verdict) for verdict in [*first.verdicts, *second.verdicts]}
     clusters = {sample: find_cluster(first.benchmark, sample, groups) for sample, groups in first.groups.items()}
     return Pairing([scored[key][0] for key in common], pairs, clusters, len(all_keys) - len(common))
 
@@ -79,7 +79,7 @@ def pair_terms(terms: Terms, pairing: Pairing) -> PairedTerms:
     for weight, verdicts in terms:
         values: dict[str, list[tuple[float, float]]] = {}
         for verdict in verdicts:
-            values.setdefault(pairing.clusters[verdict.sample], []).append(pairing.pairs[_key_of(verdict)])
+            values.setdefault(pairing.clusters[verdict.sample], []).append(pairing.pairs[key_of(verdict)])
         paired.append((weight, values))
     return paired
 
@@ -156,7 +156,7 @@ def _scored_verdicts(run: Run) -> dict[VerdictKey, list[Verdict]]:
     by_key: dict[VerdictKey, list[Verdict]] = {}
     for verdict in run.verdicts:
         if verdict.value is not None:
-            by_key.setdefault(_key_of(verdict), []).append(verdict)
+            by_key.setdefault(key_of(verdict), []).append(verdict)
     return by_key
 
 
@@ -164,7 +164,7 @@ def _mean_percent(verdicts: Sequence[Verdict]) -> float:
     return PERCENT * (sum_values(verdicts) / len(verdicts))
 
 
-def _key_of(verdict: Verdict) -> VerdictKey:
+def key_of(verdict: Verdict) -> VerdictKey:
     return verdict.sample, verdict.turn, verdict.metric
 
 
@@ -182,7 +182,7 @@ def scale_difference(difference: Difference, scale: float) -> Difference:
 def _weighted_mean(terms: Terms, pairs: Pairs, side: int) -> float:
     means: list[tuple[float, float]] = []
     for weight, verdicts in terms:
-        means.append((weight, sum(pairs[_key_of(verdict)][side] for verdict in verdicts) / len(verdicts)))
+        means.append((weight, sum(pairs[key_of(verdict)][side] for verdict in verdicts) / len(verdicts)))
     return mix_means(means)
 
 

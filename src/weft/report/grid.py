@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
 from weft.report.charts import Plot, in_words
-from weft.report.compare import PERCENT, Pairing, pair_runs, pair_terms, scale_difference
+from weft.report.compare import PERCENT, VerdictKey, key_of, pair_runs, pair_terms, scale_difference
 from weft.report.grid_layout import GridKey, GridLayout, plan_layout
 from weft.report.grid_plot import build_grid_plot
 from weft.report.layout import name_beside
@@ -78,6 +78,7 @@ def build_grid(runs: Sequence[Run], by: str | Sequence[str], metric: str = "", b
         tuple(rows),
         " ".join(_build_notes(layout, pooled, metric)),
         benchmark.presentation.digits,
+        unranked=tuple(name_beside(layout.groups, name) for name in (CHANGE, RELATIVE_CHANGE)),
     )
     return Grid(table, build_grid_plot(layout, table, _score_column(layout, metric)))
 
@@ -220,5 +221,14 @@ def _count_unpaired(layout: GridLayout, pooled: Mapping[GridKey, Run], key: Grid
     base = layout.baseline_of(key)
     if base == key or base not in pooled:
         return 0
-    pairing: Pairing = pair_runs(pooled[key], pooled[base])
-    return pairing.unpaired
+    pairing = pair_runs(pooled[key], pooled[base])
+    needed = _list_keys(pooled[key], metric) | _list_keys(pooled[base], metric)
+    return len(needed - pairing.pairs.keys())
+
+
+def _list_keys(run: Run, metric: str) -> set[VerdictKey]:
+    """Return the keys of the verdicts behind a run's number."""
+    keys: set[VerdictKey] = set()
+    for _, part in _build_parts(run, _select_verdicts(run, run.verdicts, metric, "", ""), metric):
+        keys |= {key_of(verdict) for verdict in part}
+    return keys

@@ -187,5 +187,18 @@ def _find_other_differences(runs: Sequence[Run], settings: Sequence[str]) -> lis
             ]
             of_model |= {name for name in names if name not in options}
     ignored = {*settings, *of_model, SEED}
+    if _names_only_repeat(runs, settings):
+        ignored.add(MODEL)
     differing = find_differing_settings([run.title_input for run in runs])
     return [name for name in differing if name not in ignored and "." not in name]
+
+
+def _names_only_repeat(runs: Sequence[Run], settings: Sequence[str]) -> bool:
+    """Whether the names of models differ in nothing but a setting of the grid at their end, as `oracle-0.1` does."""
+    stems: set[str] = set()
+    for run in runs:
+        stem = read_setting(run.title_input, MODEL)
+        for name in settings:
+            stem = stem.removesuffix(f"-{read_setting(run.title_input, name)}")
+        stems.add(stem)
+    return len(stems) == 1

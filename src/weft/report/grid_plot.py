@@ -65,7 +65,11 @@ def _draw_lines(layout: GridLayout, table: Table, column: str) -> Any:
         if cell.value is not None:
             score = {"score": cell.value, "low": cell.low, "high": cell.high}
             rows.append({setting: float(value), "series": series or column, **score})
-    return plots.line_chart(rows, x=setting, y="score", series="series", title=table.title, top=_find_top(rows))
+    top = _find_top(rows)
+    heading = ", ".join(map(in_words, layout.settings[:-1]))
+    return plots.line_chart(
+        rows, x=setting, y="score", series="series", title=table.title, top=top, legend_title=heading
+    )
 
 
 def _draw_bars(layout: GridLayout, table: Table, column: str) -> Any:
@@ -80,7 +84,10 @@ def _draw_bars(layout: GridLayout, table: Table, column: str) -> Any:
         names = {"name": series, "series": value} if is_grouped else {"name": row.label, "series": column}
         text = format_number(cell.value, table.digits)
         rows.append({**names, "score": cell.value, "low": cell.low, "high": cell.high, "text": text})
-    return plots.horizontal_bar_chart(rows, name="name", x="score", series="series", title=table.title)
+    heading = ", ".join(map(in_words, layout.settings[-1:]))
+    return plots.horizontal_bar_chart(
+        rows, name="name", x="score", series="series", title=table.title, legend_title=heading
+    )
 
 
 def _find_top(rows: Sequence[dict[str, Any]]) -> float:

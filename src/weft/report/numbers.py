@@ -253,7 +253,15 @@ def _render_notes(table: Table, *, has_ranks: bool) -> Html | None:
     notes += row_notes(table)
     if not notes:
         return None
-    return tag("p", " ".join(notes), class_="soft small")
+    return tag("p", _mark_code(" ".join(notes)), class_="soft small")
+
+
+def _mark_code(text: str) -> list[Html | str]:
+    """Return a text with what stands between backticks as code."""
+    parts: list[Html | str] = []
+    for index, part in enumerate(text.split("`")):
+        parts.append(tag("code", part) if index % 2 else part)
+    return parts
 
 
 def _render_cell(cell: Cell | None, digits: int, rank: str | None, link: str | None) -> Html:

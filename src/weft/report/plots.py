@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from weft.errors import UserError
+from weft.report.svg_text import fit_texts
 from weft.rounding import format_number
 from weft.untrusted import escape_control_characters
 
@@ -63,15 +64,29 @@ def _fill_lines(pieces: Sequence[str], max_length: int) -> list[str]:
 
 
 class Series:
-    """The series of a chart: color, mark and dash of each, and one legend for all."""
+    """The series of a chart: color, mark and dash of each, and one legend for all.
 
-    def __init__(self, rows: Rows, field: str, *, legend: bool = True) -> None:
+    `order`: all series of a page, so that each looks the same in every chart, also where some have no rows. Without
+    it, the order of the rows. `title`: of the legend."""
+
+    def __init__(
+        self, rows: Rows, field: str, *, order: Sequence[str] = (), legend: bool = True, title: str = ""
+    ) -> None:
         self.rows: list[dict[str, Any]] = [{**row, field: "\n".join(wrap_name(str(row[field])))} for row in rows]
-        self.order: list[str] = list(dict.fromkeys(row[field] for row in self.rows))
+        present = list(dict.fromkeys(row[field] for row in self.rows))
+        known = list(dict.fromkeys([*("\n".join(wrap_name(name)) for name in order), *present]))
+        self.order: list[str] = [name for name in known if name in present]
         self.is_many = len(self.order) > MAX_OVERLAID
+        self._places = {name: place for place, name in enumerate(known)}
         self._name = field
         self._field = f"{field}:N"
         self._has_legend = legend
+        self._title = title
+
+    def sort(self) -> None:
+        """Order the series by their names."""
+        self.order.sort()
+        self._places = {name: place for place, name in enumerate(self.order)}
 
     def _legend(self) -> Any:
         import altair as alt
@@ -79,7 +94,7 @@ class Series:
         if not self._has_legend:
             return None
         return alt.Legend(
-            title=None,
+            title=self._title or None,
             orient="bottom",
             columns=1,
             labelLimit=0,
@@ -93,7 +108,10 @@ class Series:
     def _scale(self, values: Sequence[Any]) -> Any:
         import altair as alt
 
-        return alt.Scale(domain=self.order, range=[values[index % len(values)] for index in range(len(self.order))])
+        return alt.Scale(domain=self.order, range=[self._style(values, name) for name in self.order])
+
+    def _style(self, values: Sequence[Any], name: str) -> Any:
+        return values[self._places[name] % len(values)]
 
     def color(self) -> Any:
         import altair as alt
@@ -117,7 +135,7 @@ class Series:
             if self.is_many and not offsets:
                 extra = 3.0 * (len(self.order) - 1 - index) / len(self.order)
             rows = base.transform_filter(alt.FieldEqualPredicate(field=self._name, equal=name))
-            line = rows.mark_line(strokeWidth=width + extra, strokeDash=DASHES[index % len(DASHES)], opacity=0.8)
+            line = rows.mark_line(strokeWidth=width + extra, strokeDash=self._style(DASHES, name), opacity=0.8)
             layers.append(line.encode(*channels, self.color(), **offsets))
         return layers
 
@@ -152,12 +170,22 @@ def _value_range(rows: Rows, y: str) -> tuple[float, float]:
     return min(bounds), max(bounds)
 
 
-def line_chart(rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 1.0) -> Any:
+def line_chart(
+    rows: Rows,
+    *,
+    x: str,
+    y: str,
+    series: str,
+    title: str,
+    top: float = 1.0,
+    order: Sequence[str] = (),
+    legend_title: str = "",
+) -> Any:
     """Return lines with points. Intervals are bands; with many series, vertical lines side by side. The axis starts a
-    little below the lowest number."""
+    little below the lowest number. `order`: of all series of the page; without it, the order of the rows."""
     import altair as alt
 
-    styles = Series(rows, series)
+    styles = Series(rows, series, order=order, title=legend_title)
     floor = max(0.0, int(_value_range(rows, y)[0] / top * 20 - 1) / 20) * top
     position = alt.X(f"{x}:O", axis=alt.Axis(labelAngle=0))
     low = alt.Y("low:Q", scale=alt.Scale(domain=[floor, top], nice=False), title=f"{y} (95% interval)")
@@ -230,12 +258,10 @@ def grouped_bar_chart(
     rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 1.0, order: Sequence[str] = ()
 ) -> Any:
     """Return bars side by side within each `x`, with their intervals. Numbers below zero, such as those of
-    correlations, lower the axis. `order`: of all series; without it, the order of their first bars."""
+    correlations, lower the axis. `order`: of all series of the page; without it, the order of their first bars."""
     import altair as alt
 
-    styles = Series(rows, series)
-    places = {"\n".join(wrap_name(name)): place for place, name in enumerate(order)}
-    styles.order.sort(key=lambda name: places.get(name, 0))
+    styles = Series(rows, series, order=order)
     floor = min(0.0, _value_range(rows, y)[0])
     names = list(dict.fromkeys(row[x] for row in rows))
     axis = alt.Axis(labelAngle=0, title=None, labelLimit=0, labelExpr="split(datum.label, ' ')")
@@ -244,19 +270,27 @@ def grouped_bar_chart(
     width = max(420, min(900, 22 * len(styles.order) * len(names) + 80))
     base = base_chart(styles.rows, title, width, 260)
     bars = base.mark_bar(stroke=INK, strokeWidth=0.5).encode(position, value, styles.x_offset(), styles.color())
-    rules = base.transform_filter(HAS_INTERVAL).mark_rule(strokeWidth=1.5, color=INK)
-    intervals = rules.encode(position, alt.Y("low:Q"), alt.Y2("high:Q"), styles.x_offset())
-    return with_style(alt.layer(bars, intervals))
+    channels = (position, alt.Y("low:Q"), alt.Y2("high:Q"), styles.x_offset())
+    intervals = [rules.encode(*channels) for rules in _interval_rules(base)]
+    return with_style(alt.layer(bars, *intervals))
 
 
-def horizontal_bar_chart(rows: Rows, *, name: str, x: str, series: str, title: str, one_each: bool = False) -> Any:
+def _interval_rules(base: Any) -> list[Any]:
+    """Return the marks of intervals over bars: dark lines on wider light ones, so that they show on a dark bar."""
+    rows = base.transform_filter(HAS_INTERVAL)
+    return [rows.mark_rule(strokeWidth=2.7, color=PAPER), rows.mark_rule(strokeWidth=1.3, color=INK)]
+
+
+def horizontal_bar_chart(
+    rows: Rows, *, name: str, x: str, series: str, title: str, one_each: bool = False, legend_title: str = ""
+) -> Any:
     """Return bars from zero, one below another, with their intervals and values (`text`). Long names have room.
 
     `one_each`: a name is in one series only, and has one bar."""
     import altair as alt
 
     is_legend_needed = len({row[series] for row in rows}) > 1
-    styles = Series(Series(rows, name).rows, series, legend=is_legend_needed)
+    styles = Series(Series(rows, name).rows, series, legend=is_legend_needed, title=legend_title)
     names = list(dict.fromkeys(row[name] for row in styles.rows))
     lowest, highest = _value_range(rows, x)
     scale = alt.Scale(domain=[min(0.0, lowest), highest * 1.02], nice=False)
@@ -265,19 +299,19 @@ def horizontal_bar_chart(rows: Rows, *, name: str, x: str, series: str, title: s
     bars_each = len(styles.order)
     if one_each:
         bars_each = 1
-        styles.order.sort()  # a series has the same color wherever its best bar is
+        styles.sort()  # a series has the same color wherever its best bar is
     most_lines = max(label.count("\n") + 1 for label in names)
     bar_height = max(22 if len(styles.order) > 1 else 30, LABEL_LINE * most_lines / bars_each)
     offsets = [] if one_each else [styles.y_offset()]
     base = base_chart(styles.rows, title, 420, max(60, bar_height * len(names) * bars_each))
     value = alt.X(f"{x}:Q", scale=scale, title=f"{x} (95% interval)")
     bars = base.mark_bar(stroke=INK, strokeWidth=0.5, opacity=0.85)
-    rules = base.transform_filter(HAS_INTERVAL).mark_rule(strokeWidth=1.5, color=INK)
     low = alt.X("low:Q", scale=scale, title=f"{x} (95% interval)")
+    intervals = [rules.encode(low, alt.X2("high:Q"), position, *offsets) for rules in _interval_rules(base)]
     texts = base.mark_text(align="left", fontSize=11, color=INK)
     layers = [
         bars.encode(value, position, *offsets, styles.color()),
-        rules.encode(low, alt.X2("high:Q"), position, *offsets),
+        *intervals,
         texts.encode(alt.XValue(428), position, alt.Text("text:N"), *offsets),
     ]
     return with_style(alt.layer(*layers))
@@ -406,7 +440,7 @@ def render_svg(chart: Any, *, dark: bool = False) -> str:
     spec = _escape_spec(chart.to_dict())
     if dark:
         spec = _darken_spec(spec)
-    return vl_convert.vegalite_to_svg(spec)
+    return fit_texts(vl_convert.vegalite_to_svg(spec))
 
 
 def _escape_spec(spec: Any) -> Any:
@@ -477,6 +511,6 @@ def with_style(chart: Any) -> Any:
         chart.properties(background=PAPER)
         .configure_view(stroke=None)
         .configure_axis(gridColor=FAINT, domainColor=SOFT, tickColor=SOFT, labelFontSize=12, titleFontSize=12, **colors)
-        .configure_legend(labelFontSize=12, rowPadding=4, **colors)
+        .configure_legend(labelFontSize=12, titleFontSize=12, rowPadding=4, **colors)
         .configure_title(fontSize=13, color=INK, anchor="start", frame="bounds")
     )

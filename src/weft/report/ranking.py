@@ -17,8 +17,8 @@ def rank_cells(
 
     `rivals`: the labels of the rows that compete. Without it all do but official rows, which show a run a second time.
     Rows of one group compete with each other, and in a table of parts rows of the same part. A column with one number
-    has no best. Counts and cells of which a part is unscored are not ranked. A zero is a number to be better than, and
-    is never marked itself. Other tables have no ranks."""
+    has no best, and none of `table.unranked` has one. Counts and cells of which a part is unscored are not ranked. A
+    zero is a number to be better than, and is never marked itself. Other tables have no ranks."""
     if table.kind not in ("leaderboard", "parts", "groups"):
         return {}
     groups: dict[tuple[str, str], list[Row]] = {}
@@ -27,8 +27,9 @@ def rank_cells(
         if competes:
             groups.setdefault((row.group, part_of(table, row)), []).append(row)
     ranks: dict[tuple[str, str], str] = {}
+    columns = [column for column in table.columns if column not in table.unranked]
     for rows in groups.values():
-        for column in table.columns:
+        for column in columns:
             ranks |= {(label, column): rank for label, rank in _rank_column(rows, column, table.digits, top).items()}
     return ranks
 

@@ -35,9 +35,9 @@ def check_sweep_name(journal_runs: Iterable[RunRecord], name: str) -> None:
 
 
 def find_sweep_runs(journal: Journal, name: str) -> list[str]:
-    """Return the ids of a sweep's runs, in the order in which they were begun; empty if there is no such sweep."""
-    records = sorted(journal.runs(), key=lambda record: record.started)
-    return [record.id for record in records if name in sweeps_of(record)]
+    """Return the ids of a sweep's runs, in the order in which they were last begun or continued: that of the command,
+    also where some of them are older. Empty if there is no such sweep."""
+    return [record.id for record in journal.runs() if name in sweeps_of(record)]
 
 
 def expand_names(journal: Journal, names: Iterable[str]) -> list[str]:
