@@ -12,7 +12,7 @@ import pytest
 import weft
 from browser import Watch, browser, wait_for_pictures
 from weft import api
-from weft.report import plots
+from weft.report import plots, series
 from weft.report.charts import build_plots
 from weft_tabletop.make import make
 
@@ -70,7 +70,7 @@ def test_more_runs_than_can_be_told_apart_are_told(made: tuple[weft.Run, weft.Ru
 
 
 def test_eight_series_differ_in_colour_mark_and_dash(made: tuple[weft.Run, weft.Run, Path]):
-    for some in (plots.PALETTE, plots.DARK, plots.SHAPES, [tuple(dash) for dash in plots.DASHES]):
+    for some in (series.PALETTE, plots.DARK, series.SHAPES, [tuple(dash) for dash in series.DASHES]):
         assert len(set(some)) == 8
 
 
@@ -80,7 +80,7 @@ def test_a_run_has_one_color_in_all_plots_also_where_another_has_no_bars():
     spec = json.dumps(
         plots.grouped_bar_chart(rows, x="group", y="score", series="series", title="", order=names).to_dict()
     )
-    colors = json.dumps({"domain": ["one", "three"], "range": [plots.PALETTE[0], plots.PALETTE[2]]})
+    colors = json.dumps({"domain": ["one", "three"], "range": [series.PALETTE[0], series.PALETTE[2]]})
     assert colors in spec
 
 
@@ -94,19 +94,19 @@ def test_texts_keep_the_width_that_the_chart_has_room_for(made: tuple[weft.Run, 
 
 
 def test_names_break_at_their_joints_and_lose_nothing():
-    lines = plots.wrap_name(LONG.format(9), 48)
+    lines = series.wrap_name(LONG.format(9), 48)
     assert (
         "".join(lines) == LONG.format(9) and max(map(len, lines)) <= 48 and all(line[-1] in "/=,:9" for line in lines)
     )
-    assert plots.wrap_name("tabletop/tiny [partial, best-of:2, temperature 2]", 48) == [
+    assert series.wrap_name("tabletop/tiny [partial, best-of:2, temperature 2]", 48) == [
         "tabletop/tiny [partial,",
         "best-of:2, temperature 2]",
     ]
-    assert plots.wrap_name("x" * 100, 48) == ["x" * 48, "x" * 48, "xxxx"]
-    assert plots.wrap_name("a model [partial, temperature 2]", 20) == [
+    assert series.wrap_name("x" * 100, 48) == ["x" * 48, "x" * 48, "xxxx"]
+    assert series.wrap_name("a model [partial, temperature 2]", 20) == [
         "a model [partial,",
         "temperature 2]",
-    ] and plots.wrap_name("") == [""]
+    ] and series.wrap_name("") == [""]
 
 
 def test_a_plot_in_the_dark_has_dark_colours_and_the_same_words(made: tuple[weft.Run, weft.Run, Path]):

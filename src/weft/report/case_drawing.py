@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from weft.report.case_figure import REFERENCE, Case, CaseReply, CaseScore, CaseTurn, build_case
 from weft.report.figure_images import EmbedImage, image_embedder
-from weft.report.plots import FAINT, FORMATS, INK, PALETTE, PAPER, SOFT, save_svg
+from weft.report.plots import FAINT, FORMATS, INK, PAPER, SOFT, save_svg
+from weft.report.series import PALETTE
 from weft.report.svg_text import FONT, escape_xml, measure_text, render_lines, wrap_text
 from weft.results.run import Run
 from weft.types import Image, Part, Thought

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.report.plots import FAINT, LABEL_LINE, PAPER, base_chart, with_style, wrap_name
+from weft.report.plots import FAINT, LABEL_LINE, PAPER, base_chart, with_style
+from weft.report.series import wrap_name
 from weft.rounding import format_number
 
 CELL_WIDTH = 58.0
