@@ -25,6 +25,7 @@ from msgspec import NODEFAULT, structs
 
 from weft.arena.stored_answers import StoredAnswers
 from weft.benchmarks.base import load_benchmark
+from weft.calls.budget import Budget
 from weft.calls.caller import EndpointDown
 from weft.errors import BudgetReached, UserError, WeftError
 from weft.evaluation.config import RunConfig, fields_for
@@ -162,6 +163,24 @@ def evaluate(benchmark: Any, *, progress: bool | None = None, on_start: OnStart 
 async def evaluate_async(benchmark: Any, *, on_start: OnStart | None = None, **options: Any) -> Run:
     """Do what `evaluate` does, inside an event loop of your own. Raises the reason if the run had to end early; what
     was done is in the journal."""
+    return await complete_run(open_run(_build_evaluation(benchmark, options)), Run, on_start)
+
+
+def evaluate_sharing(
+    budget: Budget,
+    benchmark: Any,
+    *,
+    progress: bool | None = None,
+    on_start: OnStart | None = None,
+    **options: Any,
+) -> Run:
+    """Do what `evaluate` does, with a budget that it shares with other runs."""
+    opened = open_run(_build_evaluation(benchmark, options), budget=budget)
+    return wait_for(complete_run(opened, Run, _with_notebook_progress(on_start, progress)))
+
+
+def _build_evaluation(benchmark: Any, options: Mapping[str, Any]) -> RunConfig:
+    """Build a run's configuration from the keywords of `evaluate`. Raises TypeError if one is missing."""
     # The benchmark's own options take precedence: it may have a `sample` of its own.
     own_names = load_benchmark(benchmark).Options.__struct_fields__
     missing = [name for name in REQUIRED_OPTIONS if options.get(name) is None]
@@ -176,8 +195,7 @@ async def evaluate_async(benchmark: Any, *, on_start: OnStart | None = None, **o
             own[name] = value
         else:
             shared[name] = value
-    config = RunConfig(benchmark=benchmark, options={**shared.pop("options", {}), **own}, **shared)
-    return await complete_run(open_run(config), Run, on_start)
+    return RunConfig(benchmark=benchmark, options={**shared.pop("options", {}), **own}, **shared)
 
 
 def _build_signature() -> inspect.Signature:

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from weft import api
+from weft.calls.budget import Budget
 from weft.errors import UserError, WeftError
 from weft.evaluation import sweep as planning
 from weft.evaluation.session import Session
@@ -65,20 +66,15 @@ def sweep(
     check_sweep_name(open_journal(home).runs() if journal_file(home).exists() else [], name)
     runs: list[api.Run] = []
     failures: dict[str, WeftError] = {}
-    left = budget
+    shared_budget = Budget(budget)
     for cell in cells:
-        sessions: list[Session] = []
-        on_start = partial(_start, name, sessions)
+        cell_fields: dict[str, Any] = {**cell.fields, "on_start": partial(_start, name)}
         try:
-            cell_fields: dict[str, Any] = {**cell.fields, "budget": left}
-            runs.append(api.evaluate(**cell_fields, on_start=on_start))
+            runs.append(api.evaluate_sharing(shared_budget, **cell_fields))
         except WeftError as error:
             failures[cell.label] = error
-        if left is not None:
-            left = max(0.0, left - sum(session.budget.spent for session in sessions))
     return Sweep(name, tuple(by), tuple(runs), failures)
 
 
-def _start(name: str, sessions: list[Session], session: Session) -> None:
+def _start(name: str, session: Session) -> None:
     planning.name_session(session, name)
-    sessions.append(session)

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from weft.calls.budget import Budget
 from weft.calls.roles import Limits, ModelsByRole
 from weft.errors import UserError
 from weft.models import registry
@@ -64,6 +65,7 @@ class Workspace:
         *,
         prices: Mapping[str, Any] | None = None,
         composed: bool = False,
+        budget: Budget | None = None,
     ) -> AsyncGenerator[ModelsByRole]:
         """Open the journal and yield callers for these endpoints; close all of them at the end.
 
@@ -80,7 +82,7 @@ class Workspace:
             journal = Journal(journal_file(self.home))
             closing.callback(journal.close)
             all_prices: Mapping[str, Any] = {**self.settings.get("prices", {}), **(prices or {})}
-            yield ModelsByRole(limits, endpoints, all_prices, journal, self.blobs, composed=composed)
+            yield ModelsByRole(limits, endpoints, all_prices, journal, self.blobs, composed=composed, budget=budget)
 
     @contextlib.asynccontextmanager
     async def models(

@@ -3,6 +3,7 @@ they billed. `python -m fuzz money` is the large form."""
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from contextvars import copy_context
 from pathlib import Path
@@ -10,13 +11,20 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
+import weft
 from fakes import Fake, OpenAI
 from server import Provider, Seen, data_url, drawn
+from toy import more_records, write_weave
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.weave.protocol import Weave
+from weft.calls.budget import Budget
 from weft.calls.caller import RetryPolicy
 from weft.cli.execute import run_in_suite
 from weft.cli.screen import Screen
-from weft.errors import BudgetReached
+from weft.cli.several import Job, run_jobs
+from weft.errors import BudgetReached, UserError
 from weft.evaluation.config import RunConfig
 from weft.models.batch_api import BatchEndpoint, build_batch_endpoint
 from weft.models.endpoint import TEXT_LISTENER, Endpoint
@@ -175,5 +183,57 @@ def test_what_a_job_of_a_suite_spent_counts_although_nothing_came_of_it(
         probe=True,
         retry_policy=QUICK,
     )
-    outcome = run_in_suite(job, Screen(stderr=True), lambda session: None)
-    assert not outcome.is_complete and outcome.spent == pytest.approx(till.bill) and till.calls == 2
+    budget = Budget(100.0)
+    outcome = run_in_suite(job, Screen(stderr=True), lambda session: None, budget)
+    assert not outcome.is_complete and budget.spent == pytest.approx(till.bill) and till.calls == 2
+
+
+@pytest.mark.parametrize("budget", [60.0, 100.0])
+def test_what_a_server_billed_in_one_run_is_known_in_the_next_of_one_budget(
+    budget: float, toy: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "weft.toml").write_text(f'[prices."m"]\nin = {IN}\nout = {OUT}\n')
+    monkeypatch.chdir(tmp_path)
+    till = Till(over=7)
+    sweep = weft.sweep(
+        "weave",
+        data=write_weave(tmp_path / "many", more_records(6)),
+        model="copy",
+        judge=f"openai-chat/m@{serve(fault=till).url}",
+        judge_options={"max_tokens": str(MAX_TOKENS)},
+        vary={"judge_repeats": [1, 2, 3]},
+        home=tmp_path,
+        budget=budget,
+        retry_policy=QUICK,
+    )
+    assert len(sweep.failures) == 3 and budget / 2 < till.bill <= budget, f"${till.bill:.2f}"
+
+
+class Asking(Preparation, frozen=True):
+    """Asks a model one question, and gives up."""
+
+    def auxiliary_models(self, options: Any) -> dict[str, str]:
+        return {"auxiliary": os.environ["AUXILIARY"]}
+
+    async def prepare(self, dataset: Any, options: Any, models: Any) -> Any:
+        await models["auxiliary"].reply((Message("user", (Text("say it"),)),), Request("text"))
+        raise UserError("the data cannot be completed")
+
+
+class Unprepared(Weave):
+    name = "unprepared"
+    preparation = Asking()
+
+
+def test_what_was_spent_before_a_run_began_counts(
+    toy: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "weft.toml").write_text(f'[prices."m"]\nin = {IN}\nout = {OUT}\n')
+    monkeypatch.chdir(tmp_path)
+    till = Till("silent", "silent", "silent")
+    monkeypatch.setenv("AUXILIARY", f"openai-chat/m@{serve(fault=till).url}")
+    job = RunConfig(benchmark=Unprepared, data=toy, model="copy", judge="constant/5", home=tmp_path, fresh=True)
+    jobs = [Job(str(number), replace(job, home=tmp_path / str(number)), lambda session: None) for number in range(3)]
+    most = 8192 * OUT / 1e6 + 1  # of one call without a limit of its own
+    complete, ids = run_jobs(jobs, 1.5 * most, dry_run=False)
+    assert not complete and not ids and till.calls == 1

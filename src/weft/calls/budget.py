@@ -6,9 +6,13 @@ was not billed frees what was held for it; a try of which nobody says what it co
 The most is what is asked for (`prices.upper_bound`), raised by what the endpoint has billed beyond that. What a reply
 teaches also raises what is held already. Until a reply of a kind (text, image, interleaved) has said what it cost,
 tries of this kind go to the endpoint one at a time, so that no more than one can cost more than anybody knew.
+
+Runs that one command makes one after another have one budget, and what an endpoint billed in the first of them is known
+in the next.
 """
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,7 +21,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from weft.calls.prices import FREE, BillingExcess, Price, Reservation, build_reservation, count_replies
-from weft.errors import BudgetReached
+from weft.errors import BudgetReached, UserError
 from weft.models.batch_api import BatchEndpoint
 from weft.models.endpoint import Endpoint, EndpointReply
 from weft.types import Image, Message, Modality, Request, Usage
@@ -40,14 +44,41 @@ class Charge:
 
 
 @dataclass
+class Bills:
+    """How an endpoint bills, as far as its replies have shown it, and what it may still bill."""
+
+    excess: BillingExcess = field(default_factory=BillingExcess)
+    open: set[Charge] = field(default_factory=set[Charge])  # of tries of which nobody has said what they cost
+
+
+@dataclass
 class Budget:
-    """The money for one command: calls in flight together cannot exceed the limit together."""
+    """The money for one command: calls in flight together cannot exceed the limit together, nor can its runs.
+
+    Raises UserError for a limit that is none.
+    """
 
     limit: float | None = None  # in USD
     spent: float = 0.0  # what may have been billed so far
     held: float = 0.0  # the most that tries in flight can cost
     unknown: bool = False  # whether anything was sent at an unknown price
-    _released: asyncio.Event = field(default_factory=asyncio.Event)
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
+    _bills: dict[tuple[str, str], Bills] = field(default_factory=dict[tuple[str, str], Bills])
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and not 0 <= self.limit < math.inf:
+            raise UserError(f"budget must be a number of USD from 0 up, not {self.limit}")
+
+    @property
+    def left(self) -> float | None:
+        """What may still be spent; None without a limit."""
+        if self.limit is None:
+            return None
+        return max(0.0, self.limit - self.spent)
+
+    def bills_of(self, endpoint: Endpoint) -> Bills:
+        """Return the bills of an endpoint: one that other roles, or runs before this one, have used is known."""
+        return self._bills.setdefault((endpoint.address, str(endpoint.identity.get("model", ""))), Bills())
 
     @asynccontextmanager
     async def hold(self, charge: Charge) -> AsyncGenerator[Charge]:
@@ -72,7 +103,7 @@ class Budget:
             self.spent += charge.cost or 0.0
             charge.counted = "spent"
             self.unknown = self.unknown or charge.cost is None
-            self._released.set()
+            self._wake()
 
     async def _wait_for_room(self, charge: Charge) -> None:
         while self.limit is not None and self.spent + self.held + charge.most > self.limit:
@@ -81,8 +112,16 @@ class Budget:
                     f"the next call may cost up to ${charge.most:.4f} and could pass the budget of ${self.limit:g}; "
                     f"${self.spent:.4f} is spent"
                 )
-            self._released.clear()
-            await self._released.wait()
+            room = asyncio.get_running_loop().create_future()
+            self._waiting.append(room)
+            await room
+
+    def _wake(self) -> None:
+        """Let every try that waits for room look again."""
+        for room in self._waiting:
+            if not room.done():
+                room.set_result(None)
+        self._waiting.clear()
 
     def raise_most(self, charge: Charge, most: float) -> None:
         """Count a try, of which nobody has said yet what it costs, at a higher maximum."""
@@ -102,10 +141,11 @@ class Account:
     endpoint: Endpoint
     price: Price | None  # None if it is unknown: nothing is held then
     budget: Budget
-    excess: BillingExcess = field(default_factory=BillingExcess)
     _stated: set[Modality] = field(default_factory=set[Modality])  # kinds of reply that have said what they cost
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)  # of a try of any other kind
-    _open: set[Charge] = field(default_factory=set[Charge])  # of tries of which nobody has said what they cost
+
+    def __post_init__(self) -> None:
+        self._bills = self.budget.bills_of(self.endpoint)
 
     @asynccontextmanager
     async def hold(
@@ -118,13 +158,13 @@ class Account:
         """
         async with self._turn(messages, request, submitted):
             charge = submitted or self.open(messages, request, self.endpoint.price_share(messages, request))
-            self._open.add(charge)
+            self._bills.open.add(charge)
             try:
                 async with self.budget.hold(charge):
                     yield charge
             finally:
                 if not charge.cost:
-                    self._open.discard(charge)
+                    self._bills.open.discard(charge)
 
     def open(self, messages: tuple[Message, ...], request: Request, share: float) -> Charge:
         """Return the charge of a try at this share of the price."""
@@ -133,7 +173,7 @@ class Account:
         if self.price == FREE:
             return Charge(0.0, 0.0)
         reservation = build_reservation(messages, request, self.endpoint, self.price, share)
-        most = self.excess.max_cost(reservation.bound, reservation.price)
+        most = self._bills.excess.max_cost(reservation.bound, reservation.price)
         return Charge(most, reservation.expected, reservation)
 
     @asynccontextmanager
@@ -163,7 +203,7 @@ class Account:
         if price.image:
             images = sum(isinstance(part, Image) for part in reply.parts) * count_replies(self.endpoint.identity)
             usage = replace(usage, images=max(images, reply.usage.images))
-        if self.excess.update(charge.reservation.bound, usage, price):
+        if self._bills.excess.update(charge.reservation.bound, usage, price):
             self._raise_open()
         cost = usage.cost
         if cost is None and (usage.tokens_in or usage.tokens_out or usage.images):
@@ -172,15 +212,15 @@ class Account:
             expected = charge.count_most()
             return replace(usage, cost=expected if cost is None else cost)
         charge.cost = cost
-        self._open.discard(charge)
+        self._bills.open.discard(charge)
         self._stated.add(request.modality)
         return replace(usage, cost=cost)
 
     def _raise_open(self) -> None:
-        for charge in self._open:
+        for charge in self._bills.open:
             if charge.reservation is None:
                 continue
-            most = self.excess.max_cost(charge.reservation.bound, charge.reservation.price)
+            most = self._bills.excess.max_cost(charge.reservation.bound, charge.reservation.price)
             if most > charge.most:
                 self.budget.raise_most(charge, most)
 

@@ -53,15 +53,17 @@ class ModelsByRole:
         blobs: Blobs,
         *,
         composed: bool = False,
+        budget: Budget | None = None,
     ) -> None:
-        """`composed`: replies are made from several calls, which are journalled even if they cost nothing."""
+        """`composed`: replies are made from several calls, which are journalled even if they cost nothing. `budget`:
+        what it shares with other runs, instead of that in `limits`."""
         self.endpoints: dict[str, Endpoint] = {}
         self.prices: dict[str, Price | None] = {}
         self.callers: dict[str, Caller] = {}
         self.journal = journal
         self.blobs = blobs
         self.halt = Halt()
-        self.budget = Budget(limits.budget)
+        self.budget = budget or Budget(limits.budget)
         self.samples_in_flight = MIN_SAMPLES_IN_FLIGHT  # how many samples are worked on at a time
         self._limits = limits
         self._prices = prices
@@ -99,7 +101,7 @@ class ModelsByRole:
 
     def _limit_output(self, endpoint: Endpoint, price: Price | None) -> None:
         """Limit the replies of a paid endpoint if there is a budget, so that a call's maximum cost is known."""
-        if self._limits.budget is None:
+        if self.budget.limit is None:
             return
         if price is None:
             name = endpoint.identity["model"]

@@ -54,7 +54,7 @@ def demo(
 
     def evaluate(*, benchmark: str = "weave", **options: Any) -> Run:
         config = RunConfig(benchmark=benchmark, judge="tabletop/exact", home=demo_home, **options)
-        return run_quietly(open_run(config), console)[0]
+        return run_quietly(open_run(config), console)
 
     run_demo, default_samples = DEMOS[name]
     result = run_demo(demo_home, demo_home, evaluate, samples or default_samples)

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 from rich.console import Console
 
+from weft.calls.budget import Budget
 from weft.cli.estimates import format_estimates, print_session_estimate
 from weft.cli.outcome import (
     INTERRUPTED,
@@ -113,8 +114,8 @@ async def _run_session(opened: AbstractAsyncContextManager[Session]) -> int:
 
 def run_quietly(
     opened: AbstractAsyncContextManager[Session], console: Console, tolerated: type[Exception] | tuple[()] = ()
-) -> tuple[Run, float]:
-    """Run a session with its progress on the terminal and nothing else; return the run, and the most that it cost.
+) -> Run:
+    """Run a session with its progress on the terminal and nothing else; return the run.
 
     Ctrl-C ends the program, and so does any reason that ends the run early, except a `tolerated` one."""
 
@@ -137,7 +138,7 @@ def run_quietly(
         console.print(f"weft: {outcome.reason}")
         if not isinstance(outcome.reason, tolerated):
             sys.exit(exit_code(outcome, run))
-    return run, outcome.spent
+    return run
 
 
 class JobOutcome(Struct, frozen=True):
@@ -145,16 +146,17 @@ class JobOutcome(Struct, frozen=True):
 
     run_id: str
     is_complete: bool  # all of it is scored
-    spent: float  # USD, at most
 
 
-def run_in_suite(job: RunConfig, console: Console, on_start: Callable[[Session], None]) -> JobOutcome:
-    """Run one of several jobs.
+def run_in_suite(
+    job: RunConfig, console: Console, on_start: Callable[[Session], None], budget: Budget | None = None
+) -> JobOutcome:
+    """Run one of several jobs, from a budget that all of them share.
 
     Ctrl-C ends the program. An endpoint that cannot be reached does not."""
 
     async def work() -> SessionOutcome:
-        async with open_run(job, tell=complain) as session:
+        async with open_run(job, tell=complain, budget=budget) as session:
             on_start(session)
             _print_notes(console, session)
             with show_progress(session, console):
@@ -166,7 +168,7 @@ def run_in_suite(job: RunConfig, console: Console, on_start: Callable[[Session],
         if isinstance(outcome.reason, Interrupted):
             sys.exit(INTERRUPTED)
         console.print(f"weft: {outcome.reason}")
-        return JobOutcome(outcome.run_id, is_complete=False, spent=outcome.spent)
+        return JobOutcome(outcome.run_id, is_complete=False)
     run = outcome.load_run()
     store_gist(outcome.folder, run)
     exit_if_interrupted(outcome, console)
@@ -177,7 +179,7 @@ def run_in_suite(job: RunConfig, console: Console, on_start: Callable[[Session],
         console.print(f"weft: {outcome.reason}")
     elif gist.failed or gist.scored < gist.expected:
         console.print(f"why: weft show {run.id}{format_home(outcome.home)}")
-    return JobOutcome(run.id, outcome.reason is None and gist.scored == gist.expected, outcome.spent)
+    return JobOutcome(run.id, outcome.reason is None and gist.scored == gist.expected)
 
 
 def _print_notes(console: Console, session: Session) -> None:

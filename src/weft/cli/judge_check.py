@@ -4,6 +4,7 @@ import re
 import time
 from pathlib import Path
 
+from weft.calls.budget import Budget
 from weft.cli.estimates import format_cost
 from weft.cli.execute import run_quietly
 from weft.cli.screen import Screen
@@ -49,7 +50,7 @@ def _run_sittings(
     prepares the answers that it would be asked about."""
     with_judge = judged_sittings(sittings)
     runs: dict[str, Run] = {}
-    budget_left = budget
+    shared_budget = Budget(budget)
     for number, sitting in enumerate(sittings, start=1):
         is_judged = sitting in with_judge
         is_battle = bool(sitting.fight[0])
@@ -64,10 +65,7 @@ def _run_sittings(
         if dry_run and is_judged:
             run_in_loop(_print_estimate(exam, sitting, run_ids))
             continue
-        run, spent = run_quietly(exam.opened(sitting, run_ids, budget_left), console, UnusableJudge)
-        runs[sitting.name] = run
-        if budget_left is not None:
-            budget_left = max(0.0, budget_left - spent)
+        runs[sitting.name] = run_quietly(exam.opened(sitting, run_ids, shared_budget), console, UnusableJudge)
     return runs
 
 

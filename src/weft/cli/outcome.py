@@ -36,7 +36,6 @@ class SessionOutcome(msgspec.Struct, frozen=True):
     benchmark: Any
     reason: WeftError | None  # why the session ended early
     removed_as_empty: bool  # nothing was stored: there is no run
-    spent: float  # USD
     dataset_notes: tuple[str, ...]  # records that are left out, warnings, turns that the model cannot answer
     missing_verdicts: int = 0  # expected when the session ended
     open_tasks: str = ""  # calls that were submitted and are not back
@@ -61,7 +60,6 @@ class SessionOutcome(msgspec.Struct, frozen=True):
             benchmark=session.plan.benchmark,
             reason=session.halt.reason,
             removed_as_empty=session.removed_as_empty,
-            spent=session.budget.spent,
             dataset_notes=tuple(_describe_dataset(session)),
             missing_verdicts=progress.verdicts_expected - progress.verdicts_done,
             open_tasks=", ".join(tasks),

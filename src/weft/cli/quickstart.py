@@ -53,7 +53,7 @@ def run_quickstart(home: Path) -> None:
 
 def _evaluate(model: str, data: Path, home: Path, console: Screen) -> Run:
     config = RunConfig(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, options=OPTIONS)
-    return run_quietly(open_run(config), console)[0]
+    return run_quietly(open_run(config), console)
 
 
 def _describe(run: Run) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.calls.budget import Budget
 from weft.cli.estimates import print_estimate
 from weft.cli.execute import run_in_suite
 from weft.cli.screen import Screen
@@ -24,25 +25,23 @@ class Job(Struct, frozen=True):
 def run_jobs(jobs: Sequence[Job], budget: float | None, *, dry_run: bool) -> tuple[bool, list[str]]:
     """Run the jobs; return whether everything is scored, and the ids of the runs.
 
-    A job that fails is reported and does not stop the others. Ctrl-C ends the program."""
+    A job that fails is reported and does not stop the others; what it spent is spent. Ctrl-C ends the program."""
     console = Screen(stderr=True, soft_wrap=True)
     is_complete = True
     ids: list[str] = []
-    budget_left = budget
+    shared_budget = Budget(budget)
     for number, job in enumerate(jobs, start=1):
         console.print(f"{number} of {len(jobs)}: {job.label}")
-        config = replace(job.config, budget=budget_left)
+        config = replace(job.config, budget=shared_budget.left)
         try:
             if dry_run:
                 print_estimate(config)
                 continue
-            outcome = run_in_suite(config, console, job.on_start)
+            outcome = run_in_suite(config, console, job.on_start, shared_budget)
         except WeftError as error:  # the next model may be reachable
             console.print(f"weft: {error}")
             is_complete = False
             continue
-        if budget_left is not None:
-            budget_left = max(0.0, budget_left - outcome.spent)
         is_complete = is_complete and outcome.is_complete
         ids.append(outcome.run_id)
     return is_complete, ids

@@ -9,7 +9,6 @@ that it is composed of, and the judge."""
 
 import asyncio
 import contextlib
-import math
 import threading
 import warnings
 from collections import Counter
@@ -21,6 +20,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from weft.benchmarks.prompts import Rubrics
+from weft.calls.budget import Budget
 from weft.calls.caller import Halt, RetryPolicy
 from weft.calls.interrupts import INTERRUPT_GRACE_S, Interrupted, await_interruptible, find_root_error, on_interrupt
 from weft.calls.roles import Limits, ModelsByRole
@@ -58,10 +58,12 @@ async def open_run(
     *,
     dry: bool = False,
     tell: Tell | None = None,
+    budget: Budget | None = None,
 ) -> "AsyncGenerator[Session]":
     """Yield a session, with its journal open and the first sample read.
 
-    `dry`: no call is made. `tell` receives messages about what is prepared before the run begins.
+    `dry`: no call is made. `tell` receives messages about what is prepared before the run begins. `budget`: one that it
+    shares with the command's other runs, instead of that in `config`.
     """
     config = validate_config(config)
     workspace = workspace or Workspace(config.home)
@@ -79,7 +81,9 @@ async def open_run(
     async with contextlib.AsyncExitStack() as closing:
         closing.push_async_callback(close_endpoints, auxiliary.values())
         composed = inputs.strategy != "none"
-        opened = workspace.open({**endpoints, "judge": judge}, limits, prices=inputs.prices, composed=composed)
+        opened = workspace.open(
+            {**endpoints, "judge": judge}, limits, prices=inputs.prices, composed=composed, budget=budget
+        )
         roles = await closing.enter_async_context(opened)
         roles.add_endpoints(auxiliary)
         prepared = await prepare(roles, benchmark, dataset, inputs.options, auxiliary, dry=dry, tell=tell)
@@ -109,8 +113,7 @@ async def open_run(
 
 def validate_config(config: RunConfig) -> RunConfig:
     """Return the configuration. Raises UserError if a number or a folder in it makes no sense."""
-    if config.budget is not None and not 0 <= config.budget < math.inf:
-        raise UserError(f"budget must be a number of USD from 0 up, not {config.budget}")
+    Budget(config.budget)
     numbers = {"concurrency": config.concurrency, "judge_concurrency": config.judge_concurrency}
     numbers |= {"judge_repeats": config.judge_repeats, "sample": config.sample}
     for name, value in numbers.items():

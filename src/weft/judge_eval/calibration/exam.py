@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from weft.arena.stored_answers import StoredAnswers
+from weft.calls.budget import Budget
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import Session, open_run
@@ -214,11 +214,12 @@ class Exam(Struct, frozen=True):
             make(sitting.paper.dataset, data, samples=int(count), seed=int(seed) + int(side), side=int(side))
 
     def opened(
-        self, sitting: Sitting, runs: Mapping[str, str], budget: float | None = None
+        self, sitting: Sitting, runs: Mapping[str, str], budget: Budget | None = None
     ) -> AbstractAsyncContextManager[Session]:
-        """The session of a sitting; `runs` are the ids of the runs before it, by the names of their sittings."""
+        """The session of a sitting; `runs` are the ids of the runs before it, by the names of their sittings, and
+        `budget` is that of all sittings."""
         if sitting.job is not None:
-            return open_run(replace(sitting.job, budget=budget))
+            return open_run(sitting.job, budget=budget)
         is_reference = sitting.condition.endswith("reference")
         config = RunConfig(
             judge=REFERENCE_JUDGE if is_reference else self.judge,
@@ -227,10 +228,9 @@ class Exam(Struct, frozen=True):
             prompts=self.prompts,
             judge_options={} if is_reference else self.judge_options,
             concurrency=self.concurrency,
-            budget=budget,
             probe=False,
         )
-        return open_run(config, StoredAnswers(tuple(runs[name] for name in sitting.fight)))
+        return open_run(config, StoredAnswers(tuple(runs[name] for name in sitting.fight)), budget=budget)
 
 
 def judged_sittings(sittings: Sequence[Sitting]) -> list[Sitting]:
