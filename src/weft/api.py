@@ -167,7 +167,7 @@ async def evaluate_async(benchmark: Any, *, on_start: OnStart | None = None, **o
 
 
 def evaluate_sharing(
-    budget: Budget,
+    shared: Budget,
     benchmark: Any,
     *,
     progress: bool | None = None,
@@ -175,7 +175,7 @@ def evaluate_sharing(
     **options: Any,
 ) -> Run:
     """Do what `evaluate` does, with a budget that it shares with other runs."""
-    opened = open_run(_build_evaluation(benchmark, options), budget=budget)
+    opened = open_run(_build_evaluation(benchmark, options), budget=shared)
     return wait_for(complete_run(opened, Run, _with_notebook_progress(on_start, progress)))
 
 

@@ -68,7 +68,7 @@ def sweep(
     failures: dict[str, WeftError] = {}
     shared_budget = Budget(budget)
     for cell in cells:
-        cell_fields: dict[str, Any] = {**cell.fields, "on_start": partial(_start, name)}
+        cell_fields: dict[str, Any] = {**cell.fields, "budget": budget, "on_start": partial(_start, name)}
         try:
             runs.append(api.evaluate_sharing(shared_budget, **cell_fields))
         except WeftError as error:

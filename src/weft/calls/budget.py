@@ -12,7 +12,6 @@ in the next.
 """
 
 import asyncio
-import math
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from weft.calls.prices import FREE, BillingExcess, Price, Reservation, build_reservation, count_replies
-from weft.errors import BudgetReached, UserError
+from weft.errors import BudgetReached
 from weft.models.batch_api import BatchEndpoint
 from weft.models.endpoint import Endpoint, EndpointReply
 from weft.types import Image, Message, Modality, Request, Usage
@@ -53,10 +52,7 @@ class Bills:
 
 @dataclass
 class Budget:
-    """The money for one command: calls in flight together cannot exceed the limit together, nor can its runs.
-
-    Raises UserError for a limit that is none.
-    """
+    """The money for one command: calls in flight together cannot exceed the limit together, nor can its runs."""
 
     limit: float | None = None  # in USD
     spent: float = 0.0  # what may have been billed so far
@@ -64,10 +60,6 @@ class Budget:
     unknown: bool = False  # whether anything was sent at an unknown price
     _waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
     _bills: dict[tuple[str, str], Bills] = field(default_factory=dict[tuple[str, str], Bills])
-
-    def __post_init__(self) -> None:
-        if self.limit is not None and not 0 <= self.limit < math.inf:
-            raise UserError(f"budget must be a number of USD from 0 up, not {self.limit}")
 
     @property
     def left(self) -> float | None:

@@ -73,8 +73,12 @@ def _describe_budget(session: Session, estimates: Mapping[str, RoleEstimate], to
                 f"note: {endpoint.name} counts $0, so the budget does not limit it; "
                 f'if it is billed, add [prices."{name}"] to weft.toml'
             )
-    if total > budget:
-        lines.append(f"note: that is more than --budget {budget:g}, at which the run stops; the rest can be done later")
+    left = session.budget.left
+    if left is not None and total > left:
+        share = "what is left of " if left < budget else ""
+        lines.append(
+            f"note: that is more than {share}--budget {budget:g}, at which the run stops; the rest can be done later"
+        )
     return lines
 
 

@@ -32,7 +32,7 @@ def run_jobs(jobs: Sequence[Job], budget: float | None, *, dry_run: bool) -> tup
     shared_budget = Budget(budget)
     for number, job in enumerate(jobs, start=1):
         console.print(f"{number} of {len(jobs)}: {job.label}")
-        config = replace(job.config, budget=shared_budget.left)
+        config = replace(job.config, budget=budget)
         try:
             if dry_run:
                 print_estimate(config)

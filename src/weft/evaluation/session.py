@@ -9,6 +9,7 @@ that it is composed of, and the judge."""
 
 import asyncio
 import contextlib
+import math
 import threading
 import warnings
 from collections import Counter
@@ -113,7 +114,8 @@ async def open_run(
 
 def validate_config(config: RunConfig) -> RunConfig:
     """Return the configuration. Raises UserError if a number or a folder in it makes no sense."""
-    Budget(config.budget)
+    if config.budget is not None and not 0 <= config.budget < math.inf:
+        raise UserError(f"budget must be a number of USD from 0 up, not {config.budget}")
     numbers = {"concurrency": config.concurrency, "judge_concurrency": config.judge_concurrency}
     numbers |= {"judge_repeats": config.judge_repeats, "sample": config.sample}
     for name, value in numbers.items():

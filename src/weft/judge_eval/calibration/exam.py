@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.arena.stored_answers import StoredAnswers
 from weft.calls.budget import Budget
@@ -218,8 +219,9 @@ class Exam(Struct, frozen=True):
     ) -> AbstractAsyncContextManager[Session]:
         """The session of a sitting; `runs` are the ids of the runs before it, by the names of their sittings, and
         `budget` is that of all sittings."""
+        limit = None if budget is None else budget.limit
         if sitting.job is not None:
-            return open_run(sitting.job, budget=budget)
+            return open_run(replace(sitting.job, budget=limit), budget=budget)
         is_reference = sitting.condition.endswith("reference")
         config = RunConfig(
             judge=REFERENCE_JUDGE if is_reference else self.judge,
@@ -228,6 +230,7 @@ class Exam(Struct, frozen=True):
             prompts=self.prompts,
             judge_options={} if is_reference else self.judge_options,
             concurrency=self.concurrency,
+            budget=limit,
             probe=False,
         )
         return open_run(config, StoredAnswers(tuple(runs[name] for name in sitting.fight)), budget=budget)
