@@ -213,7 +213,7 @@ def test_both_spellings_and_decimals_are_read(tmp_path: Path, serve: Serve):
 def test_a_reply_that_cannot_be_used_is_asked_for_again_then_unscored(tmp_path: Path, serve: Serve, wrong: Any):
     def broken(seen: Seen) -> dict[str, Any]:
         made = playing()(seen)
-        if seen.is_judge:
+        if seen.is_judge and "scores" in made["content"]:
             found = json.loads(made["content"])
             if wrong == "missing":
                 del found["scores"][NAMES[STYLE]]
@@ -225,7 +225,7 @@ def test_a_reply_that_cannot_be_used_is_asked_for_again_then_unscored(tmp_path: 
     provider = serve(answer=broken)
     run = evaluate(provider, written(tmp_path / "data", [prompt("a", "picture picture")]), tmp_path / "home")
     assert {values(run)["a", metric] for metric in SCORES} == {None} and values(run)["a", "count"] == 1.0
-    assert sum(seen.is_judge for seen in provider.seen) == 2
+    assert sum(seen.is_judge and "one_picture" not in str(seen.texts) for seen in provider.seen) == 2
 
 
 def test_a_text_that_asks_for_full_marks_is_material(tmp_path: Path, serve: Serve):
@@ -407,14 +407,58 @@ def test_plan_accuracy_by_kind(tmp_path: Path, serve: Serve):
     records = [
         prompt("q", "words", 0),
         prompt("p", "picture", 1),
+        prompt("i", "words", 1, input=[{"text": "words"}, {"image": "x.png"}]),
         prompt("f", "picture picture"),
         prompt("e", "picture", 2),
         prompt("e2", "picture picture", 2),
     ]
-    run = evaluate(serve(answer=playing()), written(tmp_path / "data", records), tmp_path / "home")
+    data = written(tmp_path / "data", records, {"x.png": drawn("x")})
+    run = evaluate(serve(answer=playing()), data, tmp_path / "home")
     table = next(table for table in run.tables() if "plan accuracy" in table.title)
     cells = table.cells("openai-chat/model")
-    assert [cells[name].value for name in table.columns] == [100.0, 100.0, 100.0, 50.0, 80.0, 0.0]
+    found = {name: cells[name].value for name in table.columns}
+    assert found == {
+        "question": 100.0,
+        "T2I": 100.0,
+        "I2I": 0.0,
+        "document, free": 100.0,
+        "document, exact": 50.0,
+        "all": pytest.approx(400 / 6),
+        "collages": 0.0,
+        "images a document": pytest.approx(5 / 3),
+    }
+
+
+@pytest.mark.parametrize(
+    ("images", "collages", "count", "said"),
+    [
+        (1, {0}, 0.0, "1 of 1 is a collage where an image of its own was expected"),
+        (3, {0, 1, 2}, 0.0, "3 of 3 are collages where an image of its own was expected"),
+        (3, {0, 1}, 1.0, "3 images, at least one expected"),
+        (3, set(), 1.0, "3 images, at least one expected"),
+    ],
+)
+def test_a_free_document_needs_an_image_that_is_no_collage(
+    tmp_path: Path, serve: Serve, images: int, collages: set[int], count: float, said: str
+):
+    provider = serve(answer=playing(collage=lambda seen, at: at in collages))
+    run = evaluate(provider, written(tmp_path / "data", [prompt("a", "picture " * images)]), tmp_path / "home")
+    verdict = next(verdict for verdict in run.verdicts if verdict.metric == "count")
+    assert (verdict.value, said in verdict.reason) == (count, True)
+    assert values(run)["a", "separate"] == 1 - len(collages) / images
+    strict, official = ("(strict)", "(official)") if not count else ("", "")
+    table = next(table for table in run.tables() if "plan accuracy" in table.title)
+    assert table.cells(f"openai-chat/model {strict}".strip())["document, free"].value == 100.0 * count
+    assert table.cells(f"openai-chat/model {official}".strip())["document, free"].value == 100.0, "files counted"
+
+
+def test_the_judge_of_collages_sees_a_free_request_and_no_other(tmp_path: Path, serve: Serve):
+    provider = serve(answer=playing())
+    records = [prompt("free", "picture of a comic page"), prompt("exact", "picture picture of a film", 2)]
+    evaluate(provider, written(tmp_path / "data", records), tmp_path / "home")
+    asked = [" ".join(seen.texts) for seen in provider.seen if seen.is_judge and "one_picture" in str(seen.texts)]
+    assert sorted("comic page" in text for text in asked) == [False, True]
+    assert not any("of a film" in text for text in asked)
 
 
 # outputs made elsewhere, and a folder to fill
@@ -472,4 +516,4 @@ def test_a_dry_run_counts_both_questions(tmp_path: Path, serve: Serve):
             return await session.dry_run()
 
     shares = asyncio.run(foreseen())
-    assert (shares["model"].calls, shares["judge"].calls, provider.count) == (2, 3, 0)
+    assert (shares["model"].calls, shares["judge"].calls, provider.count) == (2, 4, 0)

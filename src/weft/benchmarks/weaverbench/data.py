@@ -81,9 +81,8 @@ class WeaverBenchGold(Struct, frozen=True):
         return self.required is not None and self.required > 1
 
     @property
-    def kind(self) -> str:
-        """The column of the table of plan accuracy."""
-        return {None: "document, free", 0: "question", 1: "image"}.get(self.required, "document, exact")
+    def allows_several_images(self) -> bool:
+        return self.required is None or self.required > 1
 
     def is_met(self, images: int) -> bool:
         """Whether a document with so many images has the expected number."""

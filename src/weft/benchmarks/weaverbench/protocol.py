@@ -1,7 +1,7 @@
 """WeaverBench's protocol: one request, one document back, text and images in any order; no history, no system prompt.
 
-A judge gives eight scores from 0 to 10 in one call. Images are counted. If the request asks for several separate
-images, the judge is also asked whether any of them is a collage. `rules.py` has the consequences of the count.
+A judge gives eight scores from 0 to 10 in one call. Images are counted. If a document may have several images, the
+judge is also asked whether any of them is a collage. `rules.py` has the consequences of the count.
 """
 
 from collections.abc import Iterable, Sequence
@@ -112,7 +112,7 @@ class WeaverBench(Benchmark):
     def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         gold: WeaverBenchGold = turn.gold
         metrics = (*rubric.list_expected_scores(gold), rubric.COUNT)
-        if gold.wants_several_images:
+        if gold.allows_several_images:
             return (*metrics, rubric.SEPARATE)
         return metrics
 
@@ -133,9 +133,9 @@ class WeaverBench(Benchmark):
             assessments.append(question)
         else:
             assessments.append(rubric.build_question(judged_turn, metrics))
-        if gold.wants_several_images and images:
+        if gold.allows_several_images and images:
             assessments += rubric.build_collage_questions(judged_turn, max_images)
-        elif gold.wants_several_images:
+        elif gold.allows_several_images:
             assessments.append(judged_turn.verdict(rubric.SEPARATE, 0.0, "there is no image"))
         return assessments
 

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.documents import SHEETS_NOTE, DocumentSection, Sheet, format_sections
 from weft.benchmarks.facts import read_facts
-from weft.benchmarks.prompts import fill_slots, object_schema
+from weft.benchmarks.prompts import fence, fill_slots, object_schema
 from weft.benchmarks.weaverbench.data import WeaverBenchGold
 from weft.benchmarks.weaverbench.facts import DocumentFacts
 from weft.calls.structured_output import UnusableReply
 from weft.models.endpoint import UNDECIDED
-from weft.types import Image, Message, Question, Score, Text
+from weft.types import Image, Message, Part, Question, Score, Text
 from weft.untrusted import dict_or_empty
 
 ADHERENCE = "prompt_adherence"
@@ -125,7 +125,8 @@ def build_question(judged_turn: JudgedTurn, metrics: Sequence[str], sheets: Sequ
 def build_collage_questions(judged_turn: JudgedTurn, max_images: int) -> list[Question]:
     """Return the question whether each image is one image.
 
-    There are several questions if there are too many images for one: a sheet of them would be a collage.
+    There are several questions if there are too many images for one: a sheet of them would be a collage. Where the
+    request leaves the number of images open, the judge sees it: a sheet that it asks for is no collage.
     """
     images = judged_turn.reply.images
     if len(images) <= max_images:
@@ -142,8 +143,15 @@ def _build_collage_question(judged_turn: JudgedTurn, images: tuple[Image, ...], 
     number = {"type": "integer", "enum": list(range(count))}
     entry = object_schema(picture=number, seen={"type": "string"}, one_picture={"type": "boolean"})
     schema = object_schema(pictures={"type": "array", "items": entry, "minItems": count, "maxItems": count})
-    section = DocumentSection("", "the pictures of the document", images)
-    parts = fill_slots(judged_turn.rubrics.texts["collage"], {"pictures": format_sections([section])})
+    slots: dict[str, Sequence[Part]] = {
+        "pictures": format_sections([DocumentSection("", "the pictures of the document", images)])
+    }
+    text = judged_turn.rubrics.texts["collage"]
+    gold: WeaverBenchGold = judged_turn.turn.gold
+    if gold.required is None:
+        text = judged_turn.rubrics.texts["collage_free"]
+        slots["request"] = fence([Text(judged_turn.turn.prompt_text)], "what was asked for")
+    parts = fill_slots(text, slots)
     return judged_turn.ask(
         SEPARATE, parts, schema, material={"output": images}, gold=judged_turn.turn.gold, variant=variant
     )

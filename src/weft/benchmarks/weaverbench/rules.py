@@ -5,6 +5,7 @@
                                             entity consistency and style are 0: there is nothing to be consistent with
     one image, where one is enough          entity consistency and style are in no mean: they do not apply
     a collage among separate images         the count is missed, however many files there are
+    only collages, where any number will do the count is missed: no image is an image of its own
 
 The judge's own score is stored with each verdict for the official row, which has no such rules.
 """
@@ -31,6 +32,10 @@ class _Count(Struct, frozen=True):
     @property
     def wants_several(self) -> bool:
         return self.required is not None and self.required > 1
+
+    @property
+    def allows_several(self) -> bool:
+        return self.required is None or self.wants_several
 
     @property
     def separate(self) -> int:
@@ -82,7 +87,7 @@ def _read_count(by_metric: Mapping[str, Verdict]) -> _Count:
     if COUNT in by_metric:
         facts = read_document_facts(by_metric[COUNT])
     count = _Count(facts.images, facts.required, collages=0)
-    if count.wants_several and count.images and SEPARATE in by_metric:
+    if count.allows_several and count.images and SEPARATE in by_metric:
         return replace(count, collages=count_collages(by_metric[SEPARATE]))
     return count
 
@@ -96,15 +101,20 @@ def _apply_to_count(verdict: Verdict, count: _Count, by_metric: Mapping[str, Ver
         judged = [by_metric[metric] for metric in (ENTITY, STYLE) if metric in by_metric]
         scores = {verdict.metric: verdict.value for verdict in judged if not verdict.undecided}
         if scores:
-            return replace(verdict, detail=replace(read_document_facts(verdict), single_image_scores=scores))
+            verdict = replace(verdict, detail=replace(read_document_facts(verdict), single_image_scores=scores))
     if not verdict.value or count.collages == 0:
         return verdict
     if count.collages is None:
         return _set_unscored(verdict)
+    if not count.wants_several and count.separate:
+        return verdict
     verb = "are collages"
     if count.collages == 1:
         verb = "is a collage"
-    return _set_zero(verdict, f"{count.collages} of {count.images} {verb} where separate images were asked for")
+    expected = "separate images were asked for"
+    if not count.wants_several:
+        expected = "an image of its own was expected"
+    return _set_zero(verdict, f"{count.collages} of {count.images} {verb} where {expected}")
 
 
 def count_collages(verdict: Verdict) -> int | None:

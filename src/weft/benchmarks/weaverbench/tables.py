@@ -21,7 +21,7 @@ from weft.benchmarks.rows import (
     build_rows,
     read_published,
 )
-from weft.benchmarks.weaverbench.data import CATEGORIES, IMAGE_INPUT, LENGTHS, TEXT_INPUT, WeaverBenchGold
+from weft.benchmarks.weaverbench.data import CATEGORIES, IMAGE_INPUT, LENGTHS, TEXT_INPUT
 from weft.benchmarks.weaverbench.facts import read_document_facts
 from weft.benchmarks.weaverbench.official import OFFICIAL
 from weft.benchmarks.weaverbench.rubric import (
@@ -60,7 +60,11 @@ SCORE_COLUMNS = {
 PUBLISHED_KEYS = {name: name.replace(" ", "_").replace("-", "_") for name in SCORE_COLUMNS}
 PUBLISHED_CC = [key for name, key in PUBLISHED_KEYS.items() if name.startswith("CC")]
 PUBLISHED_IC = [key for name, key in PUBLISHED_KEYS.items() if name.startswith("IC")]
-KINDS = ("question", "image", "document, free", "document, exact")
+QUESTION = "question"
+FREE_DOCUMENT = "document, free"
+EXACT_DOCUMENT = "document, exact"
+KINDS = (QUESTION, "T2I", "I2I", FREE_DOCUMENT, EXACT_DOCUMENT)
+PLAN_COLUMNS = (*KINDS, "all", "collages", "images a document")
 TITLES = {"weaverbench": "WeaverBench", "tabletop": "Tabletop in WeaverBench's format"}
 NOTE = (
     "0 to 10; Acc in percent. Overall: the mean of the five, where all are there. CC and IC are means of three and two "
@@ -72,9 +76,10 @@ PUBLISHED_NOTE = (
     "prompts."
 )
 PLAN_NOTE = (
-    "Whether a document has the expected number of images: none for a question, one for an image, at least one where "
-    "the prompt does not say, exactly so many where it does. `collages`: of the documents with separate images, those "
-    "in which one is a collage."
+    "Whether a document has the expected number of images, in percent: none for a question, one for an image from text "
+    "(T2I) or from an image (I2I), at least one that is no collage where the prompt does not say, exactly so many "
+    "where it does. `collages`: of the documents that may have several images, those in which one is a collage, in "
+    "percent. `images a document`: the mean number of image files of both kinds of documents."
 )
 
 
@@ -127,7 +132,7 @@ def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
     yield Table(f"{title}: the eight scores", tuple(SCORE_COLUMNS), rows, "0 to 10.", 2)
     plan_rows = build_rows(runs, _build_plan_cells)
     if any(_has_value(row) for row in plan_rows):
-        yield Table(f"{title}: plan accuracy, percent", (*KINDS, "all", "collages"), plan_rows, PLAN_NOTE, 2)
+        yield Table(f"{title}: plan accuracy, percent", PLAN_COLUMNS, plan_rows, PLAN_NOTE, 2)
     by_group = "by category, input and length"
     yield from build_breakdowns(runs, title, by_group, columns, _build_group_cells, 2, shown=("Overall",))
 
@@ -192,13 +197,33 @@ def _build_plan_cells(run: RunResults, official: bool) -> dict[str, Cell]:
     by_kind: dict[str, list[CountedVerdict]] = {kind: [] for kind in KINDS}
     for counted in counts:
         required = read_document_facts(counted.verdict).required
-        by_kind[WeaverBenchGold(required, "").kind].append(counted)
+        by_kind[_find_kind(required, run.groups[counted.sample])].append(counted)
     cells = {kind: _build_percent_cell(verdicts) for kind, verdicts in by_kind.items()}
     cells["all"] = _build_percent_cell(counts)
     judged = [verdict for verdict in run.verdicts if verdict.metric == SEPARATE and verdict.by == "judge"]
     collages = [CountedVerdict(verdict, _has_collage(verdict), SEPARATE, verdict.sample) for verdict in judged]
     cells["collages"] = _build_percent_cell(collages)
+    cells["images a document"] = _build_images_cell(by_kind[FREE_DOCUMENT] + by_kind[EXACT_DOCUMENT])
     return cells
+
+
+def _find_kind(required: int | None, groups: Mapping[str, str]) -> str:
+    """Return the column of plan accuracy for a prompt."""
+    if required is None:
+        return FREE_DOCUMENT
+    if required == 0:
+        return QUESTION
+    if required > 1:
+        return EXACT_DOCUMENT
+    return "I2I" if groups.get("input") == IMAGE_INPUT else "T2I"
+
+
+def _build_images_cell(counts: Sequence[CountedVerdict]) -> Cell:
+    """Build the cell of the mean number of images. It has no interval: such a number has no upper end."""
+    scored = [counted.verdict for counted in counts if counted.value is not None]
+    images = [read_document_facts(verdict).images for verdict in scored]
+    mean = sum(images) / len(images) if images else None
+    return Cell(mean, len(scored), len(counts), verdicts=[counted.verdict for counted in counts])
 
 
 def _has_collage(verdict: Verdict) -> float | None:
