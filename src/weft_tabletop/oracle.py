@@ -18,7 +18,7 @@ from weft_tabletop.strategy_words import TablePhrasing
 from weft_tabletop.world import answers
 from weft_tabletop.world.choices import parse_choice
 from weft_tabletop.world.language import TableRequest, describe_scene, parse
-from weft_tabletop.world.listening import answer_style, read_request
+from weft_tabletop.world.listening import answer_style, read_request, split_begun_reply
 from weft_tabletop.world.operations import Operation, build_frames
 from weft_tabletop.world.readings import read_image
 from weft_tabletop.world.scenes import CELLS, OBJECTS, Scene, draw
@@ -46,6 +46,7 @@ class Oracle(UncachedEndpoint):
             reworded = rewording.answer_rewording(request.question)
             if reworded is not None:
                 return self._text_reply(msgspec.json.encode(reworded).decode())
+        messages, _ = split_begun_reply(messages)
         text, images = read_request(messages)
         choice = parse_choice(text)
         table_request = choice.request if choice else parse(text)

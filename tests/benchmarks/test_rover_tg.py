@@ -1,11 +1,13 @@
 """ROVER-TG: what is asked in which mode, what the judge is shown in which order, which answers are right, and what a
 picture on the way gains."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from server import Provider, Seen, data_url, drawn
 from weft.benchmarks.rover.tg import RoverTG, answers, paths
 from weft.benchmarks.rover.tg.protocol import extract_answer_text
 from weft.errors import UserError
-from weft.types import Image, Reply, Text
+from weft.types import Image, Message, Reply, Text
 
 Serve = Callable[..., Provider]
 PICTURE = Image("0" * 64, "image/png", 8, 8, 1)
@@ -70,6 +72,54 @@ def test_a_mode_asks_its_turns_alone(mode: str, turns: set[int], data: Path, tmp
     for seen in asked:
         drawing, words = "modalities" in seen.body, "".join(seen.texts)
         assert ("picture first" in words) == drawing and ("make no picture" in words) == (not drawing)
+
+
+def test_the_reference_image_stands_where_the_models_own_would(data: Path, tmp_path: Path, serve: Serve):
+    server = serve(answer=right)
+    run = evaluate("rover-tg", data, tmp_path / "home", server, options={"mode": "given"})
+    assert {verdict.metric for verdict in run.verdicts} == {"accuracy_given", "track_given"}
+    assert all(verdict.value == 1.0 for verdict in run.verdicts) and len(run.verdicts) == 4, "multi-view has none"
+    assert not any(seen.is_judge for seen in server.seen)
+    asked = next(seen for seen in server.seen if "question 2" in "".join(seen.texts))
+    logical = next(turn for turn in run.turns if turn.sample == "logical_2")
+    messages = msgspec.json.decode(logical.messages_json, type=tuple[Message, ...])
+    assert [type(part).__name__ for part in messages[0].parts] == ["Text", "Image"]
+    assert "picture first" in asked.texts[0] and "Go on from your picture" in asked.texts[-1]
+    shown = [part for message in messages[1:] for part in message.parts if isinstance(part, Image)]
+    assert [image.digest for image in shown] == [hashlib.sha256(drawn("way 2")).hexdigest()]
+
+
+def test_answers_that_the_reference_image_flips_are_listed(data: Path, tmp_path: Path, serve: Serve):
+    """Right for the logical question with the reference image alone, for the jigsaw in text alone, else always."""
+
+    def answer(seen: Seen) -> dict[str, Any]:
+        text = "".join(seen.texts)
+        is_given = "Go on from your picture" in text
+        if ("question 2" in text and not is_given) or ("question 3" in text and "make no picture" not in text):
+            return {"role": "assistant", "content": "Final Answer: nothing"} if not seen.is_judge else right(seen)
+        return right(seen)
+
+    run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=answer), options={"mode": "all"})
+    tables = {table.title: table for table in run.tables()}
+    gains = {row.subset: row.cells for row in tables["ROVER-TG: what the reference image gains"].rows}
+    flips = {name: (cells["wrong to right"].value, cells["right to wrong"].value) for name, cells in gains.items()}
+    assert flips == {"Given - Text": (1, 1), "Given - Vis.-Aug.": (1, 0)}
+    assert gains["Given - Vis.-Aug."]["all"].value == pytest.approx(100 / 3), "of three with a reference image"
+    against_text = next(table for title, table in tables.items() if title.endswith("Given against Text"))
+    assert {row.name: {name: cell.text for name, cell in row.cells.items()} for row in against_text.rows} == {
+        "logical_2": {"Given": "right", "Text": "wrong"},
+        "jigsaw_3": {"Given": "wrong", "Text": "right"},
+    }
+
+
+def test_answers_after_the_reference_image_made_elsewhere(data: Path, tmp_path: Path, serve: Serve):
+    folder = tmp_path / "gen"
+    folder.mkdir()
+    (folder / "gen_jigsaw_3.given.txt").write_text("Final Answer: B")
+    model = f"folder/{folder}"
+    run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=right), model=model, options={"mode": "given"})
+    values = {verdict.sample: verdict.value for verdict in run.verdicts}
+    assert values == {"physical_0": 0, "embodied_1": 0, "logical_2": 0, "jigsaw_3": 1}
 
 
 def test_no_other_mode():

@@ -435,7 +435,7 @@ def test_plan_accuracy_by_kind(tmp_path: Path, serve: Serve):
         (1, {0}, 0.0, "1 of 1 is a collage where an image of its own was expected"),
         (3, {0, 1, 2}, 0.0, "3 of 3 are collages where an image of its own was expected"),
         (3, {0, 1}, 1.0, "3 images, at least one expected"),
-        (3, set(), 1.0, "3 images, at least one expected"),
+        (3, set[int](), 1.0, "3 images, at least one expected"),
     ],
 )
 def test_a_free_document_needs_an_image_that_is_no_collage(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from weft.types import Image, Message, Part, Text, build_caption
 from weft_tabletop.tiny import vocab
-from weft_tabletop.world.listening import shorten_request
+from weft_tabletop.world.listening import shorten_request, split_begun_reply
 
 TEMPLATE = 3  # counts changes of how messages become a sequence; part of the model's identity, since replies change
 MAX_LABEL = 99
@@ -57,9 +57,11 @@ def _is_caption(part: Part, image: Part) -> bool:
 
 
 def build_prompt(messages: tuple[Message, ...]) -> list[int | Image]:
-    """Build the sequence up to where the reply begins."""
+    """Build the sequence up to where the reply begins, or goes on after an image that stands for the model's own."""
+    messages, begun = split_begun_reply(messages)
     sequence = build_sequence(_add_labels(simplify_messages(messages)))
-    return [*(item for item, _ in sequence), vocab.ASSISTANT]
+    images = [part for part in begun if isinstance(part, Image)]
+    return [*(item for item, _ in sequence), vocab.ASSISTANT, *images]
 
 
 def simplify_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -76,6 +78,7 @@ def simplify_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def unknown_words(messages: tuple[Message, ...]) -> list[str]:
     """The words of the messages that the model does not know, each once."""
     unknown: dict[str, None] = {}
+    messages, _ = split_begun_reply(messages)
     for message in simplify_messages(messages):
         for part in message.parts:
             if isinstance(part, Text):

@@ -10,6 +10,7 @@ from weft_tabletop.world.language import parse
 from weft_tabletop.world.wordings import SHOW, THINK
 
 TASK = "\n\nTask: "  # between the instruction how to answer and what is asked
+GO_ON = "Go on from your picture"  # how a message begins that has a reply continued after its image
 CAPTION = re.compile(r"Image #(\d+):?\s*$")
 
 
@@ -30,6 +31,17 @@ def split_request(text: str) -> tuple[str, str]:
     if "Final Answer" in instruction and "picture first" in instruction:
         return SHOW, task
     return "", task
+
+
+def split_begun_reply(messages: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Part, ...]]:
+    """Split a dialogue that ends with a request to go on: into the messages before the reply, and what the reply
+    begins with. Without such a request the reply begins with nothing."""
+    if len(messages) < 3 or messages[-2].role != "assistant":
+        return messages, ()
+    texts = [part.text for part in messages[-1].parts if isinstance(part, Text)]
+    if not texts or not texts[-1].startswith(GO_ON):
+        return messages, ()
+    return messages[:-2], messages[-2].parts
 
 
 def answer_style(messages: tuple[Message, ...]) -> str:

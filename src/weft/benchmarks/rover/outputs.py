@@ -1,6 +1,7 @@
 """Outputs made elsewhere in ROVER's layout: gen_<id>.png, and gen_<id>.txt with the thinking (IG) or the answer (TG).
 
-A text turn (TG answered in text alone) is gen_<id>.text.txt; in a folder without images it is gen_<id>.txt. A missing
+A text turn (TG answered in text alone) is gen_<id>.text.txt; in a folder without images it is gen_<id>.txt. An answer
+after the reference image is gen_<id>.given.txt. A missing
 image or text is the model's fault; a file that cannot be read leaves its task unscored. The reply then has the parts
 that the released code would judge, if any: to it a text that is not UTF-8 is none, and no image is broken.
 """
@@ -14,6 +15,7 @@ from weft.store.blobs import Blobs
 from weft.types import Message, Modality, Part, Request, Text, Thought
 
 TEXT_TURN_SUFFIX = ".text.txt"
+GIVEN_TURN_SUFFIX = ".given.txt"
 
 
 class RoverOutputs(OutputFolder):
@@ -29,8 +31,10 @@ class RoverOutputs(OutputFolder):
 
     async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         stem = request.turn_ref.file.removesuffix(".png").removesuffix(TEXT_TURN_SUFFIX)
+        if stem.endswith(GIVEN_TURN_SUFFIX):
+            return await self._send_text(stem.removesuffix(GIVEN_TURN_SUFFIX), GIVEN_TURN_SUFFIX)
         if request.modality == "text":
-            return await self._send_text(stem)
+            return await self._send_text(stem, await asyncio.to_thread(self._find_text_turn_suffix))
         text_path = self.find(f"{stem}.txt")
         image_path = self._find_image(stem)
         try:
@@ -73,8 +77,7 @@ class RoverOutputs(OutputFolder):
             image = self.convert_image(image_path)
         return (*_build_text_parts(text, modality), *image)
 
-    async def _send_text(self, stem: str) -> EndpointReply:
-        suffix = await asyncio.to_thread(self._find_text_turn_suffix)
+    async def _send_text(self, stem: str, suffix: str) -> EndpointReply:
         path = self.find(f"{stem}{suffix}")
         if path is None:
             return EndpointReply((), "empty", f"no file {stem}{suffix} in the outputs", served_model=self.name)

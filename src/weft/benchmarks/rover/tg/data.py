@@ -1,7 +1,8 @@
 """ROVER-TG's records as Samples: one question about one or two images.
 
-It can be asked in two ways, which are the sample's two turns and do not see each other: turn 0 with an image of the
-model's own before the answer, turn 1 in text alone.
+It can be asked in three ways, which are the sample's turns and do not see each other: turn 0 with an image of the
+model's own before the answer, turn 1 in text alone, turn 2 with the reference image where its own would stand. A record
+without a reference image has no turn 2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,9 +38,10 @@ ALIASES = {
         **dict.fromkeys(("visual perception", "visual perception enhancement", "perception"), "Visual Perception"),
     },
 }
-# the two turns
+# the turns
 VISUAL_TURN = 0
 TEXT_TURN = 1
+GIVEN_TURN = 2
 
 
 class RoverTGGold(Struct, frozen=True):
@@ -125,7 +127,11 @@ class RoverTGRecords(RoverRecords):
         parts = (Text(prompt), source)
         visual = Turn(VISUAL_TURN, parts, "interleaved", visual_reference, None, f"gen_{task}.png", gold)
         text = Turn(TEXT_TURN, parts, "text", (final_answer,), None, f"gen_{task}.text.txt", gold)
-        return Sample(task, (visual, text), (), {"scenario": SCENARIOS[kind], "type": kind})
+        turns = [visual, text]
+        if reference is not None:
+            file = f"gen_{task}.given.txt"
+            turns.append(Turn(GIVEN_TURN, (*parts, reference), "text", (final_answer,), None, file, gold))
+        return Sample(task, tuple(turns), (), {"scenario": SCENARIOS[kind], "type": kind})
 
     def _read_answer(self, name: str, value: Any) -> str:
         """Return an answer, given as a text, a number, or a list of either. A list of points keeps its form."""

@@ -1,5 +1,6 @@
 """ROVER-TG's protocol: a question about one or two images, answered with an intermediate image (`visual`), in text
-alone (`text`), or both, item by item, so that the two can be compared.
+alone (`text`), or both, item by item, so that the two can be compared. With `given` the reference image stands where
+the model's own would: an upper bound on what an intermediate image can gain (paper, Appendix B).
 
 A reply without an image is asked for again, twice at most. If none comes, the intermediate image and its alignment are
 zero; the answer of the first reply counts as it is. A record without a reference image gets no verdict about the
@@ -24,17 +25,17 @@ from weft.benchmarks.rover.ig.rubric import ALIGNMENT
 from weft.benchmarks.rover.outputs import RoverOutputs
 from weft.benchmarks.rover.task_messages import InsistOnImage, build_task_messages, read_instructions
 from weft.benchmarks.rover.tg import answers, data, paths, rubric, tables
-from weft.benchmarks.rover.tg.data import VISUAL_TURN, RoverTGGold
+from weft.benchmarks.rover.tg.data import GIVEN_TURN, TEXT_TURN, VISUAL_TURN, RoverTGGold
 from weft.benchmarks.rover.thinking import extract_text, extract_text_after_image
 from weft.models.thinking import split_thinking
-from weft.types import Dialogue, Message, Reply, Sample, Table, Turn, Verdict
+from weft.types import Dialogue, Message, Reply, Sample, Table, Text, Turn, Verdict
 from weft.untrusted import dict_or_empty
 
 Mode = Annotated[
-    Literal["visual", "text", "both"],
+    Literal["visual", "text", "both", "given", "all"],
     Meta(
         description="Answer with an intermediate image of the model's own, in text alone, or both on the same items, "
-        "which are then paired."
+        "which are then paired; with the reference image in place of its own (given); or all three."
     ),
 ]
 Official = Annotated[
@@ -44,6 +45,13 @@ Official = Annotated[
     ),
 ]
 HERE = Path(__file__).parent
+MODE_TURNS = {
+    "visual": (VISUAL_TURN,),
+    "text": (TEXT_TURN,),
+    "both": (VISUAL_TURN, TEXT_TURN),
+    "given": (GIVEN_TURN,),
+    "all": (VISUAL_TURN, TEXT_TURN, GIVEN_TURN),
+}
 
 
 class RoverTGOptions(Struct, frozen=True):
@@ -90,6 +98,7 @@ class RoverTG(Benchmark):
         rubric.ACCURACY,
         rubric.TRACK,
         *rubric.TEXT_ONLY_METRICS.values(),
+        *rubric.GIVEN_METRICS.values(),
     )
     Options = RoverTGOptions
     axes = ("scenario", "type")
@@ -112,6 +121,8 @@ class RoverTG(Benchmark):
             "track": "Track: how close the path is to the reference path",
             "accuracy_in_words": "Acc. of answers without an intermediate image",
             "track_in_words": "Track of answers without an intermediate image",
+            "accuracy_given": "Acc. of answers after the reference image",
+            "track_given": "Track of answers after the reference image",
         },
     )
     preparation = RoverTGPreparation(outputs=RoverOutputs)
@@ -120,19 +131,21 @@ class RoverTG(Benchmark):
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
     def includes(self, turn: Turn, options: RoverTGOptions) -> bool:
-        if options.mode == "both":
-            return True
-        return (options.mode == "visual") == (turn.number == VISUAL_TURN)
+        return turn.number in MODE_TURNS[options.mode]
 
     def build_messages(
         self, sample: Sample, turn: Turn, dialogue: Dialogue, options: RoverTGOptions
     ) -> tuple[Message, ...]:
         gold: RoverTGGold = turn.gold
-        prefix = "text"
-        if turn.number == VISUAL_TURN:
-            prefix = "ask"
+        prefix = "ask"
+        if turn.number == TEXT_TURN:
+            prefix = "text"
         instruction = read_instructions(HERE)[f"{prefix}_{gold.kind.replace('-', '_')}"]
-        return build_task_messages(instruction, turn.prompt_text, gold.input_images(turn.number))
+        messages = build_task_messages(instruction, turn.prompt_text, gold.input_images(turn.number))
+        if turn.number != GIVEN_TURN or gold.reference is None:
+            return messages
+        go_on = read_instructions(HERE / "given")["go_on"]
+        return (*messages, Message("assistant", (gold.reference,)), Message("user", (Text(go_on),)))
 
     def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         """Return the metrics of a turn; that of the answer is the last."""
@@ -140,8 +153,10 @@ class RoverTG(Benchmark):
         answer_metric = rubric.ACCURACY
         if gold.is_track:
             answer_metric = rubric.TRACK
-        if turn.number != VISUAL_TURN:
+        if turn.number == TEXT_TURN:
             return (rubric.TEXT_ONLY_METRICS[answer_metric],)
+        if turn.number == GIVEN_TURN:
+            return (rubric.GIVEN_METRICS[answer_metric],)
         if gold.has_judgeable_image:
             return (rubric.INTERLEAVED, ALIGNMENT, answer_metric)
         return (ALIGNMENT, answer_metric)
@@ -197,11 +212,17 @@ class RoverTG(Benchmark):
         return judged_turn.verdict(metric, float(is_correct), reason)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
-        """Accuracy with an intermediate image; of a run in text alone, accuracy in text."""
-        text_only_metric = rubric.TEXT_ONLY_METRICS[rubric.ACCURACY]
-        with_image = [verdict for verdict in verdicts if verdict.metric == rubric.ACCURACY]
-        text_only = [verdict for verdict in verdicts if verdict.metric == text_only_metric]
-        return [(1.0, with_image or text_only)]
+        """Accuracy with an intermediate image of its own; else in text alone; else after the reference image."""
+        metrics = (
+            rubric.ACCURACY,
+            rubric.TEXT_ONLY_METRICS[rubric.ACCURACY],
+            rubric.GIVEN_METRICS[rubric.ACCURACY],
+        )
+        for metric in metrics:
+            answers_in_mode = [verdict for verdict in verdicts if verdict.metric == metric]
+            if answers_in_mode:
+                return [(1.0, answers_in_mode)]
+        return [(1.0, ())]
 
 
 def extract_answer_text(reply: Reply) -> str:

@@ -24,6 +24,7 @@ INTERLEAVED = "interleaved_reasoning"
 ACCURACY = "accuracy"
 TRACK = "track"
 TEXT_ONLY_METRICS = {ACCURACY: "accuracy_in_words", TRACK: "track_in_words"}  # of answers without an intermediate image
+GIVEN_METRICS = {ACCURACY: "accuracy_given", TRACK: "track_given"}  # of answers after the reference image
 SETTINGS = {"max_tokens": 10000, "temperature": 0.0}
 CONSTANTS = {
     f"{INTERLEAVED} physical": f"prompt_{INTERLEAVED}_physical",

@@ -1,5 +1,5 @@
 """ROVER-TG's tables: overall by mode, Table 3 of the paper with our rows before the published ones, the gain from an
-intermediate image (both modes on the same items), and breakdowns by problem type.
+intermediate image (modes on the same items), the answers that it changes, and breakdowns by problem type.
 
 `micro` is the mean over questions, `macro` the plain mean of the three scenarios, which is what the paper's Overall is
 in 18 of 21 cells. Paths of the embodied questions are apart, as Track. The released code has no accuracy: the official
@@ -25,20 +25,18 @@ from weft.benchmarks.rover.arithmetic import (
 )
 from weft.benchmarks.rover.ig.rubric import ALIGNMENT
 from weft.benchmarks.rover.tg import rubric
-from weft.benchmarks.rover.tg.data import SCENARIOS, TEXT_TURN, TYPES, VISUAL_TURN
+from weft.benchmarks.rover.tg.data import TEXT_TURN, TYPES, VISUAL_TURN
+from weft.benchmarks.rover.tg.gains import MODES, SCENARIO_NAMES, build_given_tables, build_visual_gain_table
 from weft.benchmarks.rows import build_breakdowns, build_rows, read_published
-from weft.stats.paired import compare_paired
 from weft.types import Cell, Row, Table
 
 JUDGE = rubric.OFFICIAL.published_judge
-MODES = {VISUAL_TURN: "Vis.-Aug.", TEXT_TURN: "Text"}
 COLUMNS = {"IR": rubric.INTERLEAVED, "Align.": ALIGNMENT, "Acc.": rubric.ACCURACY}
 ALL_COLUMNS = (*COLUMNS, "Track", "AVG")
 SHOWN_BY_TYPE = ("Acc.", "IR", "Align.", "Track")  # in tables of several runs
 OVERALL = "Overall"
 OVERALL_NOTE = "Overall: the plain mean of the scenarios (macro), as the paper's is in 18 of 21 cells."
 JUDGED_COLUMNS = ("IR", "Align.", "AVG")
-SCENARIO_NAMES = tuple(dict.fromkeys(SCENARIOS.values()))
 PUBLISHED_SCENARIOS = {
     "Physical World": "PhysicalWorldModel",
     "Logical Assistant": "LogicalAssistant",
@@ -49,10 +47,6 @@ NOTE = (
     "0 to 100. micro: the mean over questions; macro: the plain mean of the scenarios (the three, or those that were "
     "run). Acc. by rule, without embodied questions, whose paths are apart: Track is 100 on the reference path and 0 "
     "where it is a quarter of the diagonal away on average. A dash: not measured."
-)
-GAIN_NOTE = (
-    "Acc. with an intermediate image minus Acc. in text alone, in points, on the questions that were asked both ways "
-    "(--mode both); 95% intervals by question."
 )
 
 
@@ -66,9 +60,10 @@ def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
     published_rows: Sequence[Mapping[str, Any]] = published.get("table3", {}).get("rows", ())
     yield _build_overall_table(runs, published_rows, f"{data}: overall")
     yield _build_scenario_table(runs, published_rows, f"{data}: by scenario (paper, Table 3)")
-    in_both_modes = [run for run in runs if _list_turns(run) == [VISUAL_TURN, TEXT_TURN]]
+    in_both_modes = [run for run in runs if {VISUAL_TURN, TEXT_TURN} <= set(_list_turns(run))]
     if in_both_modes:
-        yield _build_gain_table(in_both_modes, f"{data}: what an intermediate image gains")
+        yield build_visual_gain_table(in_both_modes, f"{data}: what an intermediate image gains")
+    yield from build_given_tables(runs, data)
     for turn, mode in MODES.items():
         in_mode = _select_runs(runs, turn)
         if in_mode:
@@ -82,8 +77,10 @@ def _list_turns(run: RunResults) -> list[int]:
 
 
 def build_entries(run: RunResults, turn: int) -> list[RoverEntry]:
-    """Return the entries of one mode, under the metrics that both modes have."""
-    common_metrics = {text_only: metric for metric, text_only in rubric.TEXT_ONLY_METRICS.items()}
+    """Return the entries of one mode, under the metrics that all modes have."""
+    common_metrics: dict[str, str] = {}
+    for metrics in (rubric.TEXT_ONLY_METRICS, rubric.GIVEN_METRICS):
+        common_metrics |= {of_mode: metric for metric, of_mode in metrics.items()}
     entries: list[RoverEntry] = []
     for verdict in run.verdicts:
         if verdict.turn == turn:
@@ -198,37 +195,6 @@ def _build_scenario_cells(turn: int, run: RunResults, official: bool) -> dict[st
     overall = _build_macro_cells(turn, run, official)
     cells |= {f"{OVERALL} {name}": overall[name] for name in COLUMNS}
     return _hide_if_stopped(run, cells, official)
-
-
-def _build_gain_table(runs: Sequence[RunResults], title: str) -> Table:
-    rows: list[Row] = []
-    for run in runs:
-        entries = [*build_entries(run, VISUAL_TURN), *build_entries(run, TEXT_TURN)]
-        answers = select_metrics(entries, rubric.ACCURACY)
-        by_scenario = group_entries(answers, build_group_key(run, "scenario"))
-        cells = {name: _build_gain_cell(by_scenario.get(name, [])) for name in SCENARIO_NAMES}
-        cells["all"] = _build_gain_cell(answers)
-        rows.append(Row(run.name, cells, run=run.run, judge=run.judge))
-    return Table(title, (*SCENARIO_NAMES, "all"), tuple(rows), GAIN_NOTE, 1)
-
-
-def _build_gain_cell(entries: Sequence[RoverEntry]) -> Cell:
-    """Return the mean difference in points. `expected` counts questions, each of which has a verdict for each mode."""
-    scores: dict[str, dict[int, float]] = {}
-    for entry in entries:
-        if entry.strict is not None:
-            scores.setdefault(entry.verdict.sample, {})[entry.verdict.turn] = entry.strict
-    verdicts = [entry.verdict for entry in entries if entry.verdict.sample in scores]
-    differences: dict[str, list[float]] = {}
-    for sample, by_turn in scores.items():
-        if len(by_turn) == 2:
-            differences[sample] = [by_turn[VISUAL_TURN] - by_turn[TEXT_TURN]]
-    if not differences:
-        return Cell(None, 0, len(scores), verdicts=verdicts)
-    gain = compare_paired([(1.0, differences)], full=100.0)
-    if gain is None:
-        return Cell(None, 0, len(scores), verdicts=verdicts)
-    return Cell(gain.value, gain.pairs, len(scores), gain.low, gain.high, verdicts=verdicts)
 
 
 def _build_type_cells(turn: int, run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:
