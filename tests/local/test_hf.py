@@ -12,6 +12,7 @@ from tiny_models import MAKERS
 
 from weft.errors import UserError
 from weft.models.adapt import adapt_messages
+from weft.models.call_settings import CallSettings
 from weft.models.local.hf import FAMILIES
 from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
@@ -70,6 +71,27 @@ def test_pictures_are_the_same_in_a_batch_and_alone(tiny: Tiny, blobs: Blobs, na
     assert [one.parts for one in many] == [one.parts for one in alone]
     assert all(one.outcome == "answered" and isinstance(one.parts[0], Image) for one in many)
     assert len({one.parts for one in many}) == 5 and together.batch_counts.largest == 5
+
+
+@pytest.mark.parametrize("name", ["llama", "janus"])
+def test_settings_of_one_call_do_what_those_of_the_model_do(tiny: Tiny, blobs: Blobs, name: str):
+    messages = asked(blobs, 1)
+
+    async def compare() -> None:
+        cold = endpoint(tiny(name), blobs, temperature=0)
+        hot = endpoint(tiny(name), blobs, temperature=3, top_p=0.9)
+        own, adjusted, cut, warm = await asyncio.gather(
+            cold.send(messages, Request("text")),
+            cold.send_with(messages, Request("text"), CallSettings(temperature=3.0, top_p=0.9)),
+            cold.send_with(messages, Request("text"), CallSettings(max_tokens=2)),
+            hot.send(messages, Request("text")),
+        )
+        assert adjusted.parts == warm.parts != own.parts
+        assert cut.usage.tokens_out == 2 and cut.stop_cause == "truncated"
+        await cold.close()
+        await hot.close()
+
+    asyncio.run(compare())
 
 
 def test_a_draw_and_a_seed_move_what_is_drawn_and_nothing_else_does(tiny: Tiny, blobs: Blobs):

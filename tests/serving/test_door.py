@@ -16,15 +16,17 @@ from waiting import HANGS, until_in_loop
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
-from weft.models.endpoint import CallError
-from weft.models.providers.served_card import own_server
+from weft.models.call_settings import CallSettings
+from weft.models.endpoint import CallError, Endpoint, EndpointReply
+from weft.models.providers.served_card import ModelCard, own_server
 from weft.models.registry import resolve_endpoint
 from weft.secrets import hide
 from weft.serving.app import ServingApp
+from weft.serving.chat import InvalidRequest, read_request
 from weft.serving.local_pool import LocalPool
 from weft.serving.replica import ReplicaSpec
 from weft.store.blobs import Blobs
-from weft.types import Message, Request, Takes, Text
+from weft.types import Gives, Message, Request, Takes, Text, Usage
 
 MINE = '''
 from PIL import Image
@@ -82,12 +84,16 @@ def serve(
     model: str = "Model",
     token: str = "",
     options: dict[str, Any] | None = None,
+    ignored_settings: tuple[str, ...] = (),
 ) -> Any:
     """`act` with the address of a server that has a model of the user's behind it."""
     (place / "mine.py").write_text(MINE_NOW)
 
     async def go() -> Any:
-        pool = LocalPool(ReplicaSpec(f"{place}/mine.py:{model}", options or {}, "mine", str(place / "home")))
+        spec = ReplicaSpec(
+            f"{place}/mine.py:{model}", options or {}, "mine", str(place / "home"), ignored_settings=ignored_settings
+        )
+        pool = LocalPool(spec)
         await pool.load()
         door = ServingApp(pool, "mine", token)
         runner, address = await door.start(0)
@@ -148,7 +154,6 @@ def shown(url: str) -> dict[str, Any]:
         ([], "not a chat completion request"),
         ({}, "messages"),
         ({"messages": [{"role": "king", "content": "x"}]}, "role"),
-        ({"messages": [user("x")], "temperature": 0}, "temperature is set when the server is started"),
         ({"messages": [user("x")], "stream": True}, "stream"),
         ({"messages": [user("x")], "n": 2}, "another seed"),
         ({"messages": [user("x")], "modalities": ["audio"]}, "modalities"),
@@ -183,6 +188,97 @@ def test_what_cannot_be_read_is_refused_and_says_why(tmp_path: Path, body: Any, 
         assert status == 400 and why in came["error"]["message"], came
 
     serve(tmp_path, act)
+
+
+SETTING_CASES: list[tuple[dict[str, Any], str]] = [
+    ({"temperature": 0}, "temperature is set when the server is started"),
+    ({"temperature": 0}, "`weft serve --ignore temperature`"),
+    ({"presence_penalty": 0.5}, "presence_penalty is set"),
+    ({"logprobs": True}, "logprobs is set"),
+    ({"presence_penalty": False}, "presence_penalty is set"),
+    ({"presence_penalty": 0, "frequency_penalty": 0.0, "logprobs": False, "stop": [], "max_tokens": None}, ""),
+]
+
+
+@pytest.mark.parametrize(("settings", "why"), SETTING_CASES)
+def test_a_setting_that_the_model_cannot_take_is_refused_unless_it_changes_nothing(
+    tmp_path: Path, settings: dict[str, Any], why: str
+):
+    async def act(address: str, door: ServingApp) -> None:
+        status, came = await post(address, {"messages": [user("hi")], **settings})
+        if why:
+            assert status == 400 and why in came["error"]["message"], came
+        else:
+            assert status == 200
+
+    serve(tmp_path, act)
+
+
+def test_ignored_settings_are_accepted_and_listed(tmp_path: Path):
+    async def act(address: str, door: ServingApp) -> None:
+        body = {"messages": [user("hi")], "temperature": 0.7, "max_tokens": 5}
+        assert (await post(address, body))[0] == 200
+        assert (await post(address, {**body, "top_p": 0.5}))[0] == 400
+        async with aiohttp.ClientSession() as session, session.get(f"{address}/v1/models") as came:
+            card = (await came.json())["data"][0]["weft"]
+        assert card["ignored_settings"] == ["temperature", "max_tokens"]
+        assert card["request_settings"] == []
+
+    serve(tmp_path, act, ignored_settings=("temperature", "max_tokens"))
+
+
+class Adjustable(Endpoint):
+    """Says which settings its call had."""
+
+    request_settings = ("temperature", "top_p", "max_tokens")
+
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        return EndpointReply((Text("own"),), "answered", usage=Usage(3, 2))
+
+    async def send_with(self, messages: tuple[Message, ...], request: Request, settings: CallSettings) -> EndpointReply:
+        said = f"{settings.temperature} {settings.top_p} {settings.max_tokens}"
+        return EndpointReply((Text(said),), "answered", usage=Usage(3, 2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "own"),
+        ({"temperature": 0}, "0.0 None None"),
+        ({"temperature": 1, "top_p": 0.9, "max_tokens": 7}, "1.0 0.9 7"),
+        ({"max_tokens": 7, "max_completion_tokens": 7}, "None None 7"),
+    ],
+)
+def test_settings_reach_a_model_that_can_take_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], said: str
+):
+    monkeypatch.setattr("weft.serving.replica.resolve_endpoint", lambda *_: Adjustable("mine"))
+
+    async def act(address: str, door: ServingApp) -> None:
+        status, came = await post(address, {"messages": [user("hi")], **settings})
+        assert status == 200 and came["choices"][0]["message"]["content"] == said
+        assert came["usage"] == {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+
+    serve(tmp_path, act)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"temperature": "hot"}, "temperature must be a number"),
+        ({"temperature": True}, "temperature must be a number"),
+        ({"temperature": -1}, "from 0 up"),
+        ({"top_p": 0}, "top_p must be above 0"),
+        ({"max_tokens": 0}, "from 1 up"),
+        ({"max_tokens": 5, "max_completion_tokens": 6}, "differ"),
+        ({"top_k": 5}, "top_k is set when the server is started"),
+    ],
+)
+def test_settings_that_no_model_could_obey_are_refused(tmp_path: Path, settings: dict[str, Any], why: str):
+    card = ModelCard("m", {}, Takes(), Gives(), 1, request_settings=Adjustable.request_settings)
+    body = json.dumps({"messages": [user("hi")], **settings}).encode()
+    with pytest.raises(InvalidRequest, match=why):
+        read_request(body, Blobs(tmp_path), card)
 
 
 def test_a_models_own_trouble_is_told_without_keys_and_is_not_tried_again(tmp_path: Path):

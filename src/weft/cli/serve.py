@@ -45,6 +45,14 @@ def serve(
             metavar="NAME=VALUE", help="NAME=VALUE for the model, such as dtype=bfloat16 or batch=32. Repeatable."
         ),
     ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SETTING",
+            help="A setting of requests to accept and leave unused, such as temperature, where the model cannot take "
+            "it. Repeatable.",
+        ),
+    ] = None,
     home: HomeOption = DEFAULT_HOME,
     child: Annotated[bool, typer.Option("--child", hidden=True)] = False,
 ) -> None:
@@ -52,6 +60,9 @@ def serve(
 
     On one GPU, on all of a machine, or on a Ray cluster; text and images in and out, in order. Calls that arrive
     together are batched if the model supports it. Ctrl-C ends it.
+
+    Requests may set temperature, top_p and max_tokens where the model can take them call by call (hf/...). Any other
+    setting that would change an answer is refused, unless --ignore names it; /v1/models lists both.
 
     /v1/models, /health and /metrics describe the server. With a --host other than this machine, clients need a token:
     WEFT_SERVE_TOKEN, or one that is generated and printed; clients have it in WEFT_API_KEY.
@@ -63,6 +74,8 @@ def serve(
       weft serve hf/deepseek-community/Janus-Pro-7B --replicas 8
 
       weft serve mine.py:Model --replicas 8 --gpus-each 1
+
+      weft serve mine.py:Model --ignore temperature --ignore max_tokens
 
       weft serve diffusers/Qwen/Qwen-Image-Edit-2509 --replicas 16 --address auto --model-opt steps=28
 
@@ -84,5 +97,6 @@ def serve(
         host=host,
         port=port,
         home=str(home),
+        ignored_settings=tuple(ignore or ()),
     )
     sys.exit(start_serving(plan, child=child))

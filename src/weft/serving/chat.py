@@ -1,8 +1,9 @@
 """Chat completions, as the server reads and writes them: parts in their order, images as data URLs both ways.
 
-A client chooses the modality of the answer (`modalities`), an image size (`size`), and a draw (`seed`). All other
-settings that change an answer are set when the server starts. A request that has one is rejected, so that nobody
-believes it was used.
+A client chooses the modality of the answer (`modalities`), an image size (`size`), a draw (`seed`), and the sampling
+settings that the model can take call by call. All other settings that change an answer are set when the server starts.
+A request that has one is rejected, so that nobody believes it was used, unless it changes nothing, or whoever started
+the server said that such a setting is to be ignored.
 """
 
 import base64
@@ -10,23 +11,32 @@ import binascii
 import re
 import time
 import uuid
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta, Struct
 
 from weft.errors import ImageError, WeftError
+from weft.models.call_settings import CallSettings
+from weft.models.converters import fraction, non_negative_number, positive_int
 from weft.models.endpoint import EndpointReply
 from weft.models.providers.served_card import ModelCard
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Modality, Part, Request, Text, Thought
 from weft.untrusted import dict_or_empty
 
-SETTINGS = (  # that are the server's, not a request's
+SETTINGS = (  # that change an answer
     *("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "presence_penalty"),
     *("frequency_penalty", "logit_bias", "tools", "functions", "reasoning_effort", "guidance_scale"),
     *("num_inference_steps", "logprobs", "min_p"),
 )
+CALL_SETTINGS: dict[str, Callable[[Any], Any]] = {
+    "temperature": non_negative_number,
+    "top_p": fraction,
+    "max_tokens": positive_int,
+}
+NEUTRAL_VALUES: dict[str, Any] = {"presence_penalty": 0, "frequency_penalty": 0, "logprobs": False, "min_p": 0}
 ROLES = ("system", "user", "assistant")
 MAX_SIDE = 8192  # pixels
 FINISH_REASONS = {"truncated": "length", "blocked": "content_filter"}  # OpenAI's word for a stop cause; else "stop"
@@ -82,18 +92,18 @@ class ChatRequest(Struct):
 
 def read_request(
     body: bytes, blobs: Blobs, card: ModelCard, served_name: str = ""
-) -> tuple[tuple[Message, ...], Request]:
-    """Read a request's messages and what it asks for; its images are put into the store. Raises InvalidRequest."""
+) -> tuple[tuple[Message, ...], Request, CallSettings]:
+    """Read a request's messages, what it asks for, and its settings; its images are put into the store.
+
+    Raises InvalidRequest.
+    """
     try:
         request = msgspec.json.decode(body, type=ChatRequest)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise InvalidRequest(f"the body is not a chat completion request: {error}") from None
     if served_name and request.model not in (None, served_name):
         raise InvalidRequest(f"`model` is {str(request.model)[:80]!r}; this server has {served_name}")
-    fields = msgspec.structs.asdict(request)
-    for name in SETTINGS:
-        if fields[name] not in (None, [], {}):
-            raise InvalidRequest(f"{name} is set when the server is started (--model-opt), not with a request")
+    settings = _read_settings(msgspec.structs.asdict(request), card)
     if request.stream:
         raise InvalidRequest("stream is not supported: answers come whole")
     if request.n not in (None, 1):
@@ -106,7 +116,49 @@ def read_request(
         draw = request.seed - card.seed
     modality = _read_modality(request.modalities, card.gives)
     schema = _read_schema(request.response_format)
-    return messages, Request(modality, schema, draw=draw, size=_read_size(request.size))
+    return messages, Request(modality, schema, draw=draw, size=_read_size(request.size)), settings
+
+
+def _read_settings(fields: Mapping[str, Any], card: ModelCard) -> CallSettings:
+    """Return the settings that the model takes. Raises InvalidRequest for one that it would not obey."""
+    settings: dict[str, Any] = {}
+    for name in SETTINGS:
+        value = fields[name]
+        if value in (None, [], {}) or name in card.ignored_settings:
+            continue
+        setting = "max_tokens" if name == "max_completion_tokens" else name
+        if setting in card.request_settings:
+            number = _read_number(name, value)
+            if settings.setdefault(setting, number) != number:
+                raise InvalidRequest("max_tokens and max_completion_tokens differ: give one of them")
+        elif not _changes_nothing(setting, value, card):
+            raise InvalidRequest(
+                f"{name} is set when the server is started (--model-opt), not with a request; "
+                f"`weft serve --ignore {name}` accepts it and leaves it unused"
+            )
+    return CallSettings(**settings)
+
+
+def _read_number(name: str, value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidRequest(f"{name} must be a number")
+    if name == "top_p" and value == 0:  # the smallest share that some clients send is none: the likeliest token alone
+        raise InvalidRequest("top_p must be above 0; for the likeliest token alone give temperature 0")
+    convert = CALL_SETTINGS["max_tokens" if name == "max_completion_tokens" else name]
+    try:
+        return convert(value)
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequest(f"{name}: {error}") from None
+
+
+def _changes_nothing(name: str, value: Any, card: ModelCard) -> bool:
+    """Return whether a setting says what the model does anyway."""
+    if isinstance(value, bool) != isinstance(NEUTRAL_VALUES.get(name), bool):
+        return False
+    if name in NEUTRAL_VALUES:
+        return value == NEUTRAL_VALUES[name]
+    own = dict_or_empty(card.identity.get("parameters"))
+    return name in own and own[name] == value
 
 
 def _read_modality(modalities: list[str] | None, gives: Gives) -> Modality:

@@ -10,13 +10,15 @@ from typing import Any
 from msgspec import Struct
 
 from weft.models.adapt import adapt_messages_async
-from weft.models.endpoint import CallError, Endpoint
+from weft.models.call_settings import OWN_SETTINGS, AdjustableEndpoint, CallSettings
+from weft.models.endpoint import CallError, Endpoint, EndpointReply
 from weft.models.providers.served_card import ModelCard
 from weft.models.registry import resolve_endpoint
 from weft.secrets import scrub
 from weft.serving.chat import InvalidRequest, format_completion, format_error, read_request
 from weft.store.blobs import blobs_folder
 from weft.store.memory_blobs import MemoryBlobs
+from weft.types import Message, Request
 from weft.untrusted import dict_or_empty
 
 STATUS_BY_RETRY = {"no": 422, "rate_limit": 429, "denied": 403}  # HTTP status of a failed call; else 500
@@ -31,6 +33,7 @@ class ReplicaSpec(Struct, frozen=True):
     home: str = ".weft"
     folder: str = ""  # the folder that relative paths are resolved in
     config: Mapping[str, Any] = {}  # of weft.toml
+    ignored_settings: tuple[str, ...] = ()  # that a request may have and that change nothing
 
 
 class ReplicaResponse(Struct, frozen=True):
@@ -52,7 +55,7 @@ class Replica:
         self._fatal_error = ""
         self._in_flight = 0
         self.replica_id = f"{socket.gethostname()}:{os.getpid()}"
-        self.card = _build_card(self._endpoint)
+        self.card = _build_card(self._endpoint, spec.ignored_settings)
 
     @property
     def status_line(self) -> str:
@@ -93,13 +96,13 @@ class Replica:
         name = self._spec.served_name
         with self._blobs.hold():
             try:
-                messages, request = await asyncio.to_thread(read_request, body, self._blobs, self.card, name)
+                messages, request, settings = await asyncio.to_thread(read_request, body, self._blobs, self.card, name)
                 unsupported = self.card.gives.unsupported_reason(request.modality)
                 if unsupported:
                     raise InvalidRequest(unsupported)
                 takes = self.card.takes.for_modality(request.modality)
                 messages = await adapt_messages_async(messages, takes, self._blobs)
-                reply = await self._endpoint.send(messages, request)
+                reply = await self._send(messages, request, settings)
                 return 200, await asyncio.to_thread(format_completion, reply, name, self._blobs)
             except InvalidRequest as error:
                 return 400, format_error(scrub(str(error)), "invalid_request_error")
@@ -112,13 +115,30 @@ class Replica:
             except Exception as error:
                 return 422, format_error(scrub(f"{type(error).__name__}: {error}"), "model_error")
 
+    async def _send(self, messages: tuple[Message, ...], request: Request, settings: CallSettings) -> EndpointReply:
+        if settings == OWN_SETTINGS or not isinstance(self._endpoint, AdjustableEndpoint):
+            return await self._endpoint.send(messages, request)
+        return await self._endpoint.send_with(messages, request, settings)
+
     async def close(self) -> None:
         await self._endpoint.close()
 
 
-def _build_card(endpoint: Endpoint) -> ModelCard:
+def _build_card(endpoint: Endpoint, ignored_settings: tuple[str, ...]) -> ModelCard:
     seed = dict_or_empty(endpoint.identity.get("parameters")).get("seed", 0)
     if not isinstance(seed, int):
         seed = 0
     concurrency = endpoint.concurrency or 1
-    return ModelCard(endpoint.name, endpoint.identity, endpoint.takes, endpoint.gives, concurrency, seed)
+    request_settings: tuple[str, ...] = ()
+    if isinstance(endpoint, AdjustableEndpoint):
+        request_settings = tuple(name for name in endpoint.request_settings if name not in ignored_settings)
+    return ModelCard(
+        endpoint.name,
+        endpoint.identity,
+        endpoint.takes,
+        endpoint.gives,
+        concurrency,
+        seed,
+        request_settings=request_settings,
+        ignored_settings=ignored_settings,
+    )

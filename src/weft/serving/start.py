@@ -22,6 +22,7 @@ from weft.models.endpoint import CallError
 from weft.models.registry import COMPOSITION_PATTERN
 from weft.secrets import hide, strip_url_secrets
 from weft.serving.app import LOOPBACK, ServingApp
+from weft.serving.chat import SETTINGS
 from weft.serving.local_pool import LocalPool
 from weft.serving.ray_pool import RayPool, ReplicaResources
 from weft.serving.replica import ReplicaSpec
@@ -45,6 +46,7 @@ class ServePlan(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8000
     home: str = ".weft"
+    ignored_settings: tuple[str, ...] = ()  # that a request may have and that change nothing
 
     @property
     def served_name(self) -> str:
@@ -76,7 +78,10 @@ def _build_spec(plan: ServePlan) -> ReplicaSpec:
         raise UserError(f"{strip_url_secrets(plan.model)} cannot be served: give one model")
     home = str(Path(plan.home).absolute())
     config = {"models": read_config().get("models", {})}
-    return ReplicaSpec(plan.model, plan.options, plan.served_name, home, str(Path.cwd()), config)
+    unknown = [name for name in plan.ignored_settings if name not in SETTINGS]
+    if unknown:
+        raise UserError(f"--ignore {unknown[0]}: no such setting; there are {', '.join(SETTINGS)}")
+    return ReplicaSpec(plan.model, plan.options, plan.served_name, home, str(Path.cwd()), config, plan.ignored_settings)
 
 
 def _open_socket(plan: ServePlan) -> socket.socket:

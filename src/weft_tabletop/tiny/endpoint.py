@@ -11,7 +11,7 @@ from weft.errors import UserError
 from weft.models.endpoint import NO_RETRY, CallError, Endpoint, EndpointReply
 from weft.models.function import run_in_thread
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Part, Request, Text, outcome_of
+from weft.types import Image, Message, Part, Request, Text, Usage, outcome_of
 from weft_tabletop.strategy_words import TablePhrasing
 from weft_tabletop.tiny import prompt, vocab
 from weft_tabletop.tiny.weights import IMAGE_NETWORK_FILE
@@ -46,7 +46,7 @@ class TinyEndpoint(Endpoint):
 
     async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
         try:
-            parts: tuple[Part, ...] = await run_in_thread(self._reply, messages, request)
+            parts, usage = await run_in_thread(self._reply, messages, request)
         except UserError as error:
             raise CallError(str(error), NO_RETRY) from None
         outcome, reason = outcome_of(parts, request.modality)
@@ -55,9 +55,9 @@ class TinyEndpoint(Endpoint):
         if unknown:
             more = " and more" if len(unknown) > MAX_LISTED_WORDS else ""
             notes.append(f"outside its vocabulary: {', '.join(unknown[:MAX_LISTED_WORDS])}{more}")
-        return EndpointReply(parts, outcome, "; ".join(notes), served_model=self.name)
+        return EndpointReply(parts, outcome, "; ".join(notes), served_model=self.name, usage=usage)
 
-    def _reply(self, messages: tuple[Message, ...], request: Request) -> tuple[Part, ...]:
+    def _reply(self, messages: tuple[Message, ...], request: Request) -> tuple[tuple[Part, ...], Usage]:
         items = [item if isinstance(item, int) else self._encode(item) for item in prompt.build_prompt(messages)]
         reply = self._tiny.reply(
             items,
@@ -65,7 +65,8 @@ class TinyEndpoint(Endpoint):
             temperature=self._temperature,
             seed=self._seed + request.draw,
         )
-        return tuple(Text(part) if isinstance(part, str) else self._decode(part) for part in reply.parts)
+        parts = tuple(Text(part) if isinstance(part, str) else self._decode(part) for part in reply.parts)
+        return parts, Usage(reply.tokens_in, reply.tokens_out)
 
     def _decode(self, codes: Sequence[int]) -> Image:
         return self._blobs.put_pil(self._tiny.decode_image(codes), durable=False)

@@ -37,6 +37,8 @@ class TinyReply(Struct, frozen=True):
 
     parts: tuple[str | tuple[int, ...], ...]
     is_cut: bool = False
+    tokens_in: int = 0
+    tokens_out: int = 0  # words, and the codes of images
 
 
 class Tiny:
@@ -121,28 +123,30 @@ class Tiny:
         self._recent.append((tokens, cache.truncate(len(tokens))))
         parts: list[str | tuple[int, ...]] = []
         text: list[int] = []
+        words = 0
         while cache.length < self._context - 1 and len(text) < MAX_TEXT_TOKENS:
             token = int(logits[: len(vocab.words())].argmax())
             if token == vocab.END:
                 break
             if token != vocab.IMAGE:
                 text.append(token)
+                words += 1
                 logits = self._append(token, cache)
                 continue
             if text:
                 parts.append(vocab.decode(text))
                 text = []
             if cache.length + vocab.PLACES + 2 > self._context:
-                return TinyReply(tuple(parts), is_cut=True)
+                return _count_tokens(parts, len(tokens), words, is_cut=True)
             codes = self._draw_codes(cache, temperature, rng)
             parts.append(tuple(codes))
             if one_image:
-                return TinyReply(tuple(parts))
+                return _count_tokens(parts, len(tokens), words)
             self._append(len(vocab.words()) + codes[-1], cache)
             logits = self._append(vocab.IMAGE_END, cache)
         if text:
             parts.append(vocab.decode(text))
-        return TinyReply(tuple(parts))
+        return _count_tokens(parts, len(tokens), words)
 
     def _append(self, token: int, cache: "KeyValueCache", place: int = 0) -> "Array":
         """Add one token to the cache; return the logits of the next one."""
@@ -267,6 +271,14 @@ def _split_codes(codes: Sequence[int]) -> "Array":
         channels.append((rest % level).astype(np.float32) / (level - 1) * 2 - 1)
         rest = rest // level
     return np.stack(channels[::-1])
+
+
+def _count_tokens(
+    parts: Sequence[str | tuple[int, ...]], tokens_in: int, words: int, *, is_cut: bool = False
+) -> TinyReply:
+    """Return the reply with its number of tokens."""
+    images = sum(1 for part in parts if not isinstance(part, str))
+    return TinyReply(tuple(parts), is_cut, tokens_in, words + vocab.PLACES * images)
 
 
 def _choose_code(logits: "Array", temperature: float, rng: Any) -> int:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.models.batching import BatchQueue, BatchWorker
+from weft.models.call_settings import OWN_SETTINGS, CallSettings
 from weft.models.endpoint import FATAL, NO_RETRY, CallError, Endpoint, EndpointReply
 from weft.models.thinking import split_thinking
 from weft.store.blobs import Blobs
@@ -28,6 +29,7 @@ class LocalCall(Struct, frozen=True):
     request: Request
     seed: int  # of this draw
     modality: Literal["text", "image"]
+    settings: CallSettings = OWN_SETTINGS
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -67,11 +69,12 @@ class LocalEndpoint(Endpoint):
         batch_sizes: Mapping[str, int],
         needs: str = "",
         note: str = "",
+        request_settings: tuple[str, ...] = (),
     ) -> None:
         """`make` loads the weights, and reports its progress to the function it is given.
 
         `batch_sizes`: calls in a batch by modality. `needs`: why a request without an image cannot be drawn, if so.
-        `note`: what a user should know before a run.
+        `note`: what a user should know before a run. `request_settings`: the settings that a call may bring along.
         """
         super().__init__(name)
         self.identity = identity
@@ -83,6 +86,7 @@ class LocalEndpoint(Endpoint):
         self._needs = needs
         self._progress = ""
         self._note = note
+        self.request_settings = request_settings
         self._queue: BatchQueue[LocalCall, LocalOutput] = BatchQueue(name, lambda: self._load_engine(make))
         self.wants_batches = True
         self.concurrency = 2 * max(batch_sizes.values())  # while one batch runs, the next is gathered
@@ -126,10 +130,14 @@ class LocalEndpoint(Endpoint):
         await self._queue.wait_until_loaded()
 
     async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        return await self.send_with(messages, request, OWN_SETTINGS)
+
+    async def send_with(self, messages: tuple[Message, ...], request: Request, settings: CallSettings) -> EndpointReply:
+        """Answer with settings of this call's own."""
         modality = "image"
         if request.modality == "text" or not self.gives.image:
             modality = "text"
-        call = LocalCall(messages, request, self._seed + request.draw, modality)
+        call = LocalCall(messages, request, self._seed + request.draw, modality, settings)
         if modality == "image" and self._needs and not call.images:
             return EndpointReply((), "empty", self._needs, served_model=self.name)
         output = await self._run(call)
@@ -153,8 +161,8 @@ class LocalEndpoint(Endpoint):
         )
 
     async def _run(self, call: LocalCall) -> LocalOutput:
-        """Run a call in a batch of calls with the same modality, size, and presence of images."""
-        kind = (call.modality, bool(call.images), call.request.size)
+        """Run a call in a batch of calls with the same modality, size, settings, and presence of images."""
+        kind = (call.modality, bool(call.images), call.request.size, call.settings)
         try:
             return await self._queue.call(call, kind, self._batch_sizes.get(call.modality, 1))
         except CallError:

@@ -147,7 +147,15 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **options: Any) -> LocalEndpoint:
         seed=seed,
         batch_sizes=batch_sizes,
         note=note,
+        request_settings=_request_settings(family),
     )
+
+
+def _request_settings(family: Family) -> tuple[str, ...]:
+    """Return what a call may set: sampling, and the limit of a text."""
+    if family.gives.text:
+        return ("temperature", "top_p", "max_tokens")
+    return ("temperature", "top_p")
 
 
 def _find_family(name: str, architecture: str, weights: Weights, trusted: bool) -> Family:

@@ -51,9 +51,11 @@ class ModelCard(Struct, frozen=True):
     concurrency: Annotated[int, Meta(ge=1, le=100_000)]  # calls that one replica works on or has ready
     seed: Annotated[int, Meta(ge=-(2**53), le=2**53)] = 0  # of the first draw
     replicas: Annotated[int, Meta(ge=1, le=100_000)] = 1
+    request_settings: tuple[str, ...] = ()  # settings that a request may change
+    ignored_settings: tuple[str, ...] = ()  # settings that a request may have and that change nothing
 
 
-FIELDS = frozenset(ModelCard.__struct_fields__)
+FIELDS = frozenset(ModelCard.__struct_fields__) - {"request_settings", "ignored_settings"}  # that a server must send
 
 
 @contextlib.contextmanager

@@ -53,11 +53,12 @@ class Emu3(TextEngine):
         height, width = (int(side) for side in inputs.pop("image_sizes")[0])
         start = inputs["input_ids"].shape[1]
         constraint = self._constraint(start, height, width)
+        settings = self.settings_of(batch)
         sampler = RowSampler(
             [call.seed for call in batch],
-            temperature=self.settings.get("temperature", TEMPERATURE),
-            top_k=self.settings.get("top_k", TOP_K),
-            top_p=self.settings.get("top_p"),
+            temperature=settings.get("temperature", TEMPERATURE),
+            top_k=settings.get("top_k", TOP_K),
+            top_p=settings.get("top_p"),
             device=self.device,
         )
         rows = GenerationMixin.generate(

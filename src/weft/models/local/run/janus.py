@@ -34,12 +34,13 @@ class Janus(TextEngine):
         prompts = [self.format_prompt(call) for call in batch]
         arguments = self.tokenizer_arguments(prompts)
         inputs = self.processor(text=prompts, generation_mode="image", **arguments).to(self.device)
+        settings = self.settings_of(batch)
         sampler = RowSampler(
             [call.seed for call in batch],
-            temperature=self.settings.get("temperature", TEMPERATURE),
-            top_k=self.settings.get("top_k"),
-            top_p=self.settings.get("top_p"),
-            guidance=self.settings.get("guidance", GUIDANCE),
+            temperature=settings.get("temperature", TEMPERATURE),
+            top_k=settings.get("top_k"),
+            top_p=settings.get("top_p"),
+            guidance=settings.get("guidance", GUIDANCE),
             device=self.device,
         )
         tokens = self.generate_tokens(inputs["input_ids"], inputs["attention_mask"], sampler)

@@ -5,6 +5,7 @@ import datetime
 import importlib
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import torch
 import transformers
 from transformers import GenerationMixin, LogitsProcessorList
@@ -93,6 +94,11 @@ class TextEngine:
 
     # what a batch queue calls
 
+    def settings_of(self, batch):
+        """Return the settings of a batch: the model's own, changed by what all calls of the batch bring along."""
+        brought = msgspec.structs.asdict(batch[0].settings)
+        return {**self.settings, **{name: value for name, value in brought.items() if value is not None}}
+
     def run_batch(self, batch):
         with torch.inference_mode(), device_context(self.device):
             if batch[0].modality == "text":
@@ -131,7 +137,7 @@ class TextEngine:
     def _sampling(self, batch, mask):
         """Return a generation config and processors: the model's own settings, unless the user gives others."""
         defaults = self.model.generation_config
-        settings = self.settings
+        settings = self.settings_of(batch)
         default_temperature = 0.0
         if defaults.do_sample:
             default_temperature = defaults.temperature or 1.0
