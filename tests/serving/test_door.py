@@ -22,7 +22,7 @@ from weft.models.providers.served_card import ModelCard, own_server
 from weft.models.registry import resolve_endpoint
 from weft.secrets import hide
 from weft.serving.app import ServingApp
-from weft.serving.chat import InvalidRequest, read_request
+from weft.serving.chat import InvalidRequest, format_completion, read_request
 from weft.serving.local_pool import LocalPool
 from weft.serving.replica import ReplicaSpec
 from weft.store.blobs import Blobs
@@ -188,6 +188,18 @@ def test_what_cannot_be_read_is_refused_and_says_why(tmp_path: Path, body: Any, 
         assert status == 400 and why in came["error"]["message"], came
 
     serve(tmp_path, act)
+
+
+def test_a_client_that_names_no_modalities_gets_one_text_and_images_beside_it(tmp_path: Path):
+    blobs = Blobs(tmp_path)
+    reply = EndpointReply((Text("one"), blobs.put(picture()), Text("two")), "answered")
+    plain = json.loads(format_completion(reply, "m", blobs, text_content=True))["choices"][0]["message"]
+    assert plain["content"] == "one\ntwo" and plain["images"][0]["image_url"]["url"].startswith("data:image/png")
+    ordered = json.loads(format_completion(reply, "m", blobs))["choices"][0]["message"]
+    assert [part["type"] for part in ordered["content"]] == ["text", "image_url", "text"] and "images" not in ordered
+    for modalities, expected in ((None, True), (["text"], False)):
+        body = json.dumps({"messages": [user("x")], "modalities": modalities}).encode()
+        assert read_request(body, blobs, ModelCard("m", {}, Takes(), Gives(), 1)).text_content is expected
 
 
 SETTING_CASES: list[tuple[dict[str, Any], str]] = [

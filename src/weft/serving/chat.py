@@ -1,9 +1,9 @@
 """Chat completions, as the server reads and writes them: parts in their order, images as data URLs both ways.
 
-A client chooses the modality of the answer (`modalities`), an image size (`size`), a draw (`seed`), and the sampling
-settings that the model can take call by call. All other settings that change an answer are set when the server starts.
-A request that has one is rejected, so that nobody believes it was used, unless it changes nothing, or whoever started
-the server said that such a setting is to be ignored.
+A client chooses the modalities of the answer (`modalities`; without them the content is one text), an image size
+(`size`), a draw (`seed`), and the sampling settings that the model can take call by call. All other settings that
+change an answer are set when the server starts. A request that has one is rejected, so that nobody believes it was
+used, unless it changes nothing, or whoever started the server said that such a setting is to be ignored.
 """
 
 import base64
@@ -90,13 +90,17 @@ class ChatRequest(Struct):
     min_p: Any = None
 
 
-def read_request(
-    body: bytes, blobs: Blobs, card: ModelCard, served_name: str = ""
-) -> tuple[tuple[Message, ...], Request, CallSettings]:
-    """Read a request's messages, what it asks for, and its settings; its images are put into the store.
+class ServedRequest(Struct, frozen=True):
+    """What a client asks for."""
 
-    Raises InvalidRequest.
-    """
+    messages: tuple[Message, ...]
+    request: Request
+    settings: CallSettings
+    text_content: bool  # the client named no modalities: it reads a reply's content as one text
+
+
+def read_request(body: bytes, blobs: Blobs, card: ModelCard, served_name: str = "") -> ServedRequest:
+    """Read a request; its images are put into the store. Raises InvalidRequest."""
     try:
         request = msgspec.json.decode(body, type=ChatRequest)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -116,7 +120,10 @@ def read_request(
         draw = request.seed - card.seed
     modality = _read_modality(request.modalities, card.gives)
     schema = _read_schema(request.response_format)
-    return messages, Request(modality, schema, draw=draw, size=_read_size(request.size)), settings
+    size = _read_size(request.size)
+    return ServedRequest(
+        messages, Request(modality, schema, draw=draw, size=size), settings, request.modalities is None
+    )
 
 
 def _read_settings(fields: Mapping[str, Any], card: ModelCard) -> CallSettings:
@@ -224,11 +231,21 @@ def _read_part(part: ContentPart, blobs: Blobs) -> Part:
         raise InvalidRequest(f"an image {error}") from None
 
 
-def format_completion(reply: EndpointReply, model: str, blobs: Blobs) -> bytes:
-    """Format a reply as a chat completion. What OpenAI's clients do not know is under `weft`."""
+def format_completion(reply: EndpointReply, model: str, blobs: Blobs, *, text_content: bool = False) -> bytes:
+    """Format a reply as a chat completion. What OpenAI's clients do not know is under `weft`.
+
+    `text_content`: the content is one text, and images stand under `images`, where clients of text do not look.
+    """
     output = [part for part in reply.parts if not isinstance(part, Thought)]
     thoughts = [(index, part.text) for index, part in enumerate(reply.parts) if isinstance(part, Thought)]
-    message: dict[str, Any] = {"role": "assistant", "content": _format_content(output, blobs)}
+    message: dict[str, Any] = {"role": "assistant"}
+    if text_content:
+        message["content"] = "\n".join(part.text for part in output if isinstance(part, Text))
+        images = [_format_part(part, blobs) for part in output if isinstance(part, Image)]
+        if images:
+            message["images"] = images
+    else:
+        message["content"] = _format_content(output, blobs)
     reasoning = "\n".join(text for _, text in thoughts if text)
     if reasoning:
         message["reasoning_content"] = reasoning

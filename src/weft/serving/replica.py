@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +97,16 @@ class Replica:
         name = self._spec.served_name
         with self._blobs.hold():
             try:
-                messages, request, settings = await asyncio.to_thread(read_request, body, self._blobs, self.card, name)
+                served = await asyncio.to_thread(read_request, body, self._blobs, self.card, name)
+                request = served.request
                 unsupported = self.card.gives.unsupported_reason(request.modality)
                 if unsupported:
                     raise InvalidRequest(unsupported)
                 takes = self.card.takes.for_modality(request.modality)
-                messages = await adapt_messages_async(messages, takes, self._blobs)
-                reply = await self._send(messages, request, settings)
-                return 200, await asyncio.to_thread(format_completion, reply, name, self._blobs)
+                messages = await adapt_messages_async(served.messages, takes, self._blobs)
+                reply = await self._send(messages, request, served.settings)
+                formatting = partial(format_completion, reply, name, self._blobs, text_content=served.text_content)
+                return 200, await asyncio.to_thread(formatting)
             except InvalidRequest as error:
                 return 400, format_error(scrub(str(error)), "invalid_request_error")
             except CallError as error:
