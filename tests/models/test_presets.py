@@ -23,7 +23,7 @@ def test_every_preset_has_settings_and_says_where_they_are_from():
         "rover",
     }
     assert (
-        all(one.settings and one.source for one in found.values())
+        all((one.settings or "No settings" in one.note) and one.source for one in found.values())
         and is_judge_preset("rover/judge-tg")
         and not is_judge_preset("weave/bagel")
     )
@@ -59,6 +59,29 @@ def test_what_cannot_be_set_is_an_error_before_anything_is_asked(
 ):
     with pytest.raises(UserError, match=said):
         weft.evaluate("weave", data=toy, model=model, judge="constant/1", home=tmp_path / "home", preset=preset)
+
+
+def test_a_function_is_told_all_parameters_that_it_lacks_for_a_preset(blobs: Blobs):
+    def model(messages: object, want: str, cfg: float = 1.0) -> str:
+        return str(cfg)
+
+    with pytest.raises(
+        UserError, match=r"model lacks parameters that the preset weave/varedit-8b sets: tau, seed; its"
+    ):
+        resolve_endpoint(model, blobs, {}, preset="weave/varedit-8b")
+    with pytest.raises(UserError, match="lacks .* cfg_prompt, cfg_schedule, temperature; its own are cfg. Add them"):
+        resolve_endpoint(model, blobs, {}, preset="weave/unipic")
+
+    def whole(messages: object, want: str, cfg: float = 1.0, tau: float = 1.0, seed: int = 0) -> str:
+        return str((cfg, tau, seed))
+
+    options = resolve_endpoint(whole, blobs, {}, preset="weave/varedit-8b").identity["options"]
+    assert options == {"cfg": 3.0, "tau": 0.1, "seed": 42}
+
+
+def test_the_two_papers_print_the_negative_prompt_of_omnigen2():
+    prompts = [load_presets()[f"{paper}/omnigen2"].settings["negative_prompt"] for paper in ("weave", "rover")]
+    assert all(len(prompt.split(", ")) == 16 and prompt.endswith("censor_bar") for prompt in prompts)
 
 
 def test_a_run_sends_and_records_what_a_preset_sets(toy: Path, tmp_path: Path, stand):

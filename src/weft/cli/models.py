@@ -278,7 +278,7 @@ def list_presets(
     for preset_name in selected:
         preset = presets[preset_name]
         settings = [f"{key}={value}" for key, value in preset.settings.items()]
-        say(f"{preset_name}: {', '.join(settings)}")
+        say(f"{preset_name}: {', '.join(settings) or 'no settings'}")
         say(f"    {preset.source}")
         if preset.note:
             say(f"    {preset.note}")

@@ -5,7 +5,7 @@ else is an error. Values that came as text are converted by a parameter's annota
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -81,9 +81,7 @@ def _method(thing: Any, name: str) -> Callable[..., Any] | None:
 
 def sort_options(thing: Any, declaration: Declaration, options: Mapping[str, Any], called: str) -> UserOptions:
     """Sort the user's options by who takes them. Raises UserError for one that nobody takes."""
-    init_parameters: dict[str, inspect.Parameter] = {}
-    if inspect.isclass(thing):
-        init_parameters = _parameters_of(cast(Any, thing).__init__, ("self", "blobs"))
+    init_parameters = _init_parameters(thing)
     call_parameters = _parameters_of(_call_method(thing))
     takes_any = declaration.batch is not None  # a batch method gets all options with each request
     init: dict[str, Any] = {}
@@ -108,6 +106,27 @@ def sort_options(thing: Any, declaration: Declaration, options: Mapping[str, Any
                 f"weft knows {', '.join(DECLARED_OPTIONS)}"
             )
     return UserOptions(init, call, seed)
+
+
+def check_preset(thing: Any, preset: str, names: Iterable[str], called: str) -> None:
+    """Raise UserError if a preset sets options that a user's object has no parameter for; it names all of them."""
+    declaration = read_declaration(thing)
+    if declaration.batch is not None:
+        return
+    own = dict.fromkeys((*_init_parameters(thing), *_parameters_of(_call_method(thing))))
+    missing = [name for name in names if name not in own and name not in DECLARED_OPTIONS]
+    if missing:
+        raise UserError(
+            f"{called or declaration.called} lacks parameters that the preset {preset} sets: {', '.join(missing)}; its "
+            f"own are {', '.join(own) or 'none'}. Add them, as in def model(messages, want, {missing[0]}=None)"
+        )
+
+
+def _init_parameters(thing: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters that a class is created with; none for what is no class."""
+    if not inspect.isclass(thing):
+        return {}
+    return _parameters_of(cast(Any, thing).__init__, ("self", "blobs"))
 
 
 def _call_method(thing: Any) -> Any:

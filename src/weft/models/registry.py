@@ -282,7 +282,7 @@ def _parse_single(
 ) -> ModelSpec:
     """Parse a model of one endpoint; `called` is its name in weft.toml."""
     if not isinstance(model, str):
-        return ModelSpec("", options=_merge_preset(preset, given), user_object=model)
+        return ModelSpec("", options=_merge_preset(preset, given, model, ""), user_object=model)
     configured: Mapping[str, Any] = config.get("models", {})
     if model in configured:
         entry = dict(configured[model])
@@ -310,18 +310,22 @@ def _parse_python(
     target = f"{file}.py:{name}" if model_name else model
     user_object = load_object(target)
     if not isinstance(user_object, Provider):
-        return ModelSpec(model, options=_merge_preset(preset, given), user_object=user_object)
+        return ModelSpec(model, options=_merge_preset(preset, given, user_object, model), user_object=user_object)
     model_name, url = split_address(model_name)
     spec = ModelSpec(model, f"{file}.py:{name}", model_name, url, given, data)
     return _with_options(spec, user_object, usual, preset, called)
 
 
-def _merge_preset(preset: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merge_preset(preset: str, given: Mapping[str, Any], user_object: Any, called: str) -> Mapping[str, Any]:
+    """Return a preset's options for a user's object, merged with those that are given, which win."""
+    from weft.models.declaration import check_preset
     from weft.models.presets import find_preset
 
-    if preset:
-        return {**find_preset(preset).settings, **given}
-    return given
+    if not preset:
+        return given
+    settings = find_preset(preset).settings
+    check_preset(user_object, preset, settings, called)
+    return {**settings, **given}
 
 
 def _unknown_model(spec: ModelSpec, configured: Mapping[str, Any]) -> UserError:
