@@ -25,6 +25,7 @@ DATA = {
     "rover-ig": "tabletop-rover",
     "rover-tg": "tabletop-rover",
     "weaverbench": "tabletop-weaver",
+    "gedit": "tabletop-gedit",
 }
 
 

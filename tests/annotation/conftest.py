@@ -27,6 +27,7 @@ BENCHMARKS = {
     "rover-ig": "tabletop-rover",
     "rover-tg": "tabletop-rover",
     "planviz": "tabletop-planviz",
+    "gedit": "tabletop-gedit",
     "weaverbench": "tabletop-weaver",
 }
 

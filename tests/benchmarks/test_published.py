@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.benchmarks import load_benchmark
+from weft.benchmarks.gedit.tables import TASK_COLUMNS
 from weft.benchmarks.rows import read_published
 from weft.benchmarks.weave.tables import average_weights, official_average
 from weft.report.numbers import render_table
@@ -20,8 +21,8 @@ from weft.report.render import render
 from weft.report.select import Choices
 
 ERRATA = (Path(__file__).parents[2] / "docs/reference/errata-printed-numbers.md").read_text()
-PAPERS = {"weave": "WEAVE", "imug": "IMUG-Bench", "rover": "ROVER", "planviz": "PlanViz"}
-PACKAGES = ("weave", "imug", "rover", "planviz", "weaverbench", "opening")
+PAPERS = {"weave": "WEAVE", "imug": "IMUG-Bench", "rover": "ROVER", "planviz": "PlanViz", "gedit": "GEdit-Bench in WEAVE"}
+PACKAGES = ("weave", "imug", "rover", "planviz", "weaverbench", "opening", "gedit")
 
 Row = Mapping[str, Any]
 Columns = Mapping[str, Callable[[Row], float | None]]  # an overall column -> how the paper computes it
@@ -121,6 +122,7 @@ FORMULAS: Mapping[tuple[str, str], Formulas] = {
     ("planviz", "table4"): Formulas(PLANVIZ_COLUMNS, 0.01),
     ("weaverbench", "table1"): Formulas({"total": lambda row: row["text_only"] + row["image_text"]}, 0.5),
     ("weaverbench", "table2"): Formulas({"Overall": weaver_overall}, 0.01),
+    ("gedit", "weave_table3"): Formulas({"Avg": mean_of(*TASK_COLUMNS.values())}, 0.01),
     ("opening", "scores"): Formulas(
         {"Overall": mean_of(*CRITERIA, "Image-Text Coherency", "Multi-step Consistency")}, 0.01
     ),
@@ -131,6 +133,7 @@ FORMULAS: Mapping[tuple[str, str], Formulas] = {
 # Tables in which no column follows from others of the same table.
 WITHOUT_OVERALL = {
     ("imug", "table3"), ("imug", "table6"), ("rover", "table5"), ("planviz", "table2"), ("planviz", "table5"),
+    ("gedit", "weaver_table3"),
 }  # fmt: skip
 
 

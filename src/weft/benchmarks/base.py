@@ -358,6 +358,7 @@ BUILT_IN = {
     "planviz": "weft.benchmarks.planviz:PlanViz",
     "weaverbench": "weft.benchmarks.weaverbench:WeaverBench",
     "opening": "weft.benchmarks.opening:Opening",
+    "gedit": "weft.benchmarks.gedit:GEdit",
 }
 INTERNAL = {  # benchmarks behind commands of their own, without a dataset that a user could name
     "arena": "weft.arena.protocol:Arena",

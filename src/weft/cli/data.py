@@ -38,7 +38,7 @@ def make_data(
         typer.Argument(
             metavar="NAME",
             help="tabletop-weave, tabletop-weave-memory, tabletop-weave-single, tabletop-imug, tabletop-rover, "
-            "tabletop-planviz or tabletop-weaver.",
+            "tabletop-planviz, tabletop-weaver or tabletop-gedit.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="PATH", help="The folder to write to.")],
@@ -68,6 +68,8 @@ def make_data(
       weft data make tabletop-planviz --samples 120 --seed 0 --out plans
 
       weft data make tabletop-weaver --samples 120 --seed 0 --out documents
+
+      weft data make tabletop-gedit --samples 110 --seed 0 --out edits
     """
     from weft_tabletop.make import make
 

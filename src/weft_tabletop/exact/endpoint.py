@@ -15,7 +15,7 @@ from weft.models.endpoint import NO_RETRY, UNDECIDED, CallError, EndpointReply
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Question, Request, Text
 from weft.untrusted import dict_or_empty, read_json_file
-from weft_tabletop.exact import imug, planviz, rover, weave, weaver
+from weft_tabletop.exact import edits, imug, planviz, rover, weave, weaver
 from weft_tabletop.make.sidecar import sidecar_path
 from weft_tabletop.world.choices import ChoiceQuestion
 from weft_tabletop.world.language import TableRequest
@@ -52,6 +52,7 @@ class Exact(UncachedEndpoint):
             **{("rover-ig", metric): self._rover_task for metric in rover.TASK_METRICS},
             **{("rover-tg", metric): self._rover_puzzle for metric in rover.PUZZLE_METRICS},
             **{("planviz", metric): self._planviz for metric in planviz.METRICS},
+            **{("gedit", metric): self._gedit for metric in edits.GEDIT_METRICS},
             ("weaverbench", "separate"): self._separate,
             ("arena", "battle"): self._battle,
         }
@@ -199,6 +200,9 @@ class Exact(UncachedEndpoint):
             "unnecessary_steps": extra,
             "points": points,
         }
+
+    def _gedit(self, reference: Reference, question: Question) -> Answer:
+        return edits.answer_gedit(reference, question, self._read_one)
 
     def _document(self, reference: Reference, question: Question) -> Answer:
         """All scores of a document, under the names that the question has for them."""

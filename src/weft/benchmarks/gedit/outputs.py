@@ -1,0 +1,10 @@
+"""Outputs in the authors' layout: METHOD/fullset/TASK/LANGUAGE/KEY.png. Sources that lie beside them are ignored."""
+
+from weft.benchmarks.edits.outputs import EditOutputs
+
+
+class GEditOutputs(EditOutputs):
+    """A folder of edited images that stands for a model."""
+
+    file_names = "fullset/<task>/<language>/<key>.png"
+    top_folders = ("fullset",)

@@ -1,0 +1,82 @@
+"""Scores of edits, from pixels and the sidecar, for GEdit-Bench, RISEBench and ImgEdit.
+
+    what was asked for    the share of what the request changes that is as expected: cells, and the background
+    what had to stay      the share of everything else that is as it was
+    quality               how near the image is to a clean drawing
+
+The right result follows from the table that the question shows. Full marks need a share of one."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from weft.types import Question
+from weft_tabletop.exact.cells import describe_distance, describe_losses, describe_wrong_cell, rate_quality, wrong_cells
+from weft_tabletop.world.operations import Operation
+from weft_tabletop.world.scenes import CELLS, SceneReading
+
+Reference = Mapping[str, Any]  # of a turn, from the sidecar
+Answer = dict[str, Any]  # in the question's schema
+Reader = Callable[[Question, str], SceneReading]  # the scene in the image of a question's material
+GEDIT_METRICS = ("sc", "pq")
+
+
+class EditShares(Struct, frozen=True):
+    """How far an edit is right."""
+
+    done: float  # of what the request changes
+    done_reason: str
+    kept: float  # of everything else
+    kept_reason: str
+
+
+def compare_edit(reference: Reference, source: SceneReading, output: SceneReading) -> EditShares:
+    """Compare an edited table with the right result."""
+    before = source.scene
+    expected = Operation(reference["kind"], reference["args"]).apply(before)
+    changed = before.changed_cells(expected)
+    stable = [cell for cell in CELLS if cell not in changed and cell not in source.unknown]
+    wrong = wrong_cells(output, expected, changed)
+    lost = wrong_cells(output, before, stable)
+    right = len(changed) - len(wrong)
+    kept = len(stable) - len(lost)
+    has_expected_background = output.scene.background == expected.background
+    changes_background = expected.background != before.background
+    if changes_background:
+        right += has_expected_background
+    else:
+        kept += has_expected_background
+    reason = "all that had to change is right"
+    if wrong:
+        reason = describe_wrong_cell(output, expected, wrong[0])
+    elif changes_background and not has_expected_background:
+        reason = f"the background is {output.scene.background}, not {expected.background}"
+    return EditShares(
+        _share(right, len(changed) + changes_background),
+        reason,
+        _share(kept, len(stable) + (not changes_background)),
+        describe_losses(lost),
+    )
+
+
+def answer_gedit(reference: Reference, question: Question, read: Reader) -> Answer:
+    """Answer a question of GEdit-Bench: two scores from 0 to 10."""
+    output = read(question, "made")
+    if question.metrics == ("pq",):
+        entry = {"reasoning": describe_distance(output), "score": rate_quality(output)}
+        entries: dict[str, Answer] = {"naturalness": entry, "artifacts": entry}
+    else:
+        shares = compare_edit(reference, read(question, "source"), output)
+        entries = {
+            "success": {"reasoning": shares.done_reason, "score": int(10 * shares.done)},
+            "preservation": {"reasoning": shares.kept_reason, "score": int(10 * shares.kept)},
+        }
+    if question.text_only:
+        scores = [entry["score"] for entry in entries.values()]
+        return {"score": scores, "reasoning": "; ".join(entry["reasoning"] for entry in entries.values())}
+    return entries
+
+
+def _share(count: int, total: int) -> float:
+    return count / total if total else 1.0

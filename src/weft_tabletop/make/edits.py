@@ -1,0 +1,70 @@
+"""Single edits of tables in the formats of GEdit-Bench, RISEBench and ImgEdit, each with its sidecar.
+
+Every class of the official tables has a kind of request, so that every column has numbers. The words are the
+tabletop's own."""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from weft_tabletop.make.dialogues import DialogueMaker, TableTurn
+from weft_tabletop.make.files import write_lines, write_named_image
+from weft_tabletop.make.sidecar import write_sidecar
+from weft_tabletop.make.start_scenes import start_scene
+from weft_tabletop.world.language import phrase_request
+from weft_tabletop.world.scenes import Scene
+
+GEDIT_KINDS: Mapping[str, str] = {
+    "background_change": "background",
+    "color_alter": "recolour",
+    "material_alter": "trait",
+    "motion_change": "move",
+    "ps_human": "swap",
+    "style_change": "mirror",
+    "subject-add": "add",
+    "subject-remove": "remove",
+    "subject-replace": "replace",
+    "text_change": "pattern",
+    "tone_transfer": "rotate",
+}
+INTERSECTION_RATE = 0.5  # how often a request is in the intersection
+
+
+def write_gedit(out: Path, samples: int, seed: int) -> None:
+    """Write so many requests in English, the tasks in turn: `gedit.jsonl`, `images/`, and the sidecar."""
+    (out / "images").mkdir(parents=True, exist_ok=True)
+    tasks = tuple(GEDIT_KINDS)
+    records: list[dict[str, Any]] = []
+    references: dict[str, Any] = {}
+    for number in range(samples):
+        task = tasks[number % len(tasks)]
+        key = f"{task}_{number // len(tasks) + 1:03}"
+        rng = random.Random(f"gedit {seed} {key}")
+        turn, base = make_edit(GEDIT_KINDS[task], rng)
+        references[f"en-{key}"] = {"turns": [{"kind": turn.kind, "args": turn.args}]}
+        record = {
+            "task_type": task,
+            "key": key,
+            "instruction": turn.text,
+            "instruction_language": "en",
+            "input_image": write_named_image(out, key, base),
+            "Intersection_exist": rng.random() < INTERSECTION_RATE,
+        }
+        records.append(record)
+    write_lines(out / "gedit.jsonl", records)
+    write_sidecar(out, references)
+
+
+def make_edit(kind: str, rng: random.Random) -> tuple[TableTurn, Scene]:
+    """Make a request of this kind, and the table that it is about. Something is left on the table afterwards."""
+    while True:
+        maker = DialogueMaker("", [start_scene([kind], rng)], rng)
+        if not maker.try_turn(kind, 1):
+            continue
+        turn = maker.turns[-1]
+        if turn.scene is not None and turn.scene.things():
+            text = phrase_request(kind, turn.args, dict.fromkeys(turn.images, "the table"), rng)
+            return replace(turn, text=text), maker.inputs[0]
