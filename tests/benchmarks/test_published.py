@@ -21,7 +21,13 @@ from weft.report.render import render
 from weft.report.select import Choices
 
 ERRATA = (Path(__file__).parents[2] / "docs/reference/errata-printed-numbers.md").read_text()
-PAPERS = {"weave": "WEAVE", "imug": "IMUG-Bench", "rover": "ROVER", "planviz": "PlanViz", "gedit": "GEdit-Bench in WEAVE"}
+PAPERS = {
+    "weave": "WEAVE",
+    "imug": "IMUG-Bench",
+    "rover": "ROVER",
+    "planviz": "PlanViz",
+    "gedit": "GEdit-Bench in WEAVE",
+}
 PACKAGES = ("weave", "imug", "rover", "planviz", "weaverbench", "opening", "gedit")
 
 Row = Mapping[str, Any]
