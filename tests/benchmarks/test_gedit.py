@@ -17,6 +17,7 @@ from weft.benchmarks import load_benchmark
 from weft.benchmarks.gedit import released
 from weft.benchmarks.gedit.data import COLUMNS
 from weft.errors import UserError
+from weft.types import Image
 from weft.workspace import open_blobs
 
 PROMPTS = "GEdit-Bench/viescore/vie_prompts.py"
@@ -219,7 +220,12 @@ def test_records_are_read_from_parquet_with_the_larger_image_for_the_model(tmp_p
     dataset = load_benchmark("gedit").load(tmp_path / "hub", open_blobs(tmp_path)).load_all()
     (sample,) = dataset.samples
     turn = sample.turns[0]
-    assert turn.prompt[0].width == 90 and turn.gold.source.width == 20 and not dataset.problems
+    assert (
+        isinstance(turn.prompt[0], Image)
+        and turn.prompt[0].width == 90
+        and turn.gold.source.width == 20
+        and not dataset.problems
+    )
     broken = arrow.Table.from_pylist([{name: record[name] for name in COLUMNS if name != "key"}])
     parquet.write_table(broken, folder / "train-00000-of-00001.parquet")
     with pytest.raises(UserError, match="has no column key"):
