@@ -15,6 +15,7 @@ import weft
 from toy import toy_records, write_weave
 from weft.benchmarks.prompts import object_schema
 from weft.benchmarks.weave import Weave
+from weft.errors import ReuseWarning
 from weft.types import Question, Score, TurnRef
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "own-benchmark.md"
@@ -85,6 +86,15 @@ def test_the_optional_objects_of_the_page_work(folder: Path):
         [sys.executable, "-m", "weft", "data", "check", where, str(folder / "DATA")], capture_output=True, text=True
     )
     assert done.returncode == 0 and "2 colours" in done.stdout, done.stderr
+
+
+def test_code_of_a_benchmark_that_changes_without_its_version_is_noted(folder: Path):
+    file = folder / "colours.py"
+    options: Any = {"data": folder / "DATA", "model": "copy", "judge": "constant/4", "home": folder / "home"}
+    first = weft.evaluate(f"{file}:Colours", **options)
+    file.write_text(file.read_text() + "\n# edited\n")
+    with pytest.warns(ReuseWarning, match="source of the benchmark colours has changed, its version '1' has not"):
+        assert weft.evaluate(f"{file}:Colours", **options).id == first.id
 
 
 def test_it_fits_on_a_page():

@@ -18,7 +18,7 @@ from server import Provider, data_url, drawn, judge_answer
 from waiting import until, until_in_loop
 from weft.calls.budget import Budget
 from weft.calls.caller import Caller, EndpointDown
-from weft.errors import UserError
+from weft.errors import ReuseWarning, UserError
 from weft.models.compose import apply_strategy
 from weft.models.compose.phrasing import English
 from weft.models.endpoint import Endpoint, EndpointReply, TaskEndpoint, TicketExpired
@@ -117,6 +117,44 @@ def test_a_composition_of_ones_own_is_a_class_in_a_file_and_may_stand_under_a_st
     assert all(len(turn.reply.keys) >= 3 for turn in under.turns if turn.modality == "image"), (
         "two draws of two calls, some of them equal"
     )
+
+
+ASKS = """
+from weft.models.compose.base import Composition
+from weft.types import Message, Text
+
+class Asks(Composition):
+    roles = ("mind",)
+    async def reply(self, messages, want):
+        return await self.ask("mind", (*messages[:-1], Message("user", (*messages[-1].parts, Text("STEP")))), want)
+
+def mind(messages, want):
+    return messages[-1][1][-1]
+mind.version = "1"
+"""
+
+
+def test_a_composition_without_a_version_that_was_edited_is_another(toy: Path, tmp_path: Path):
+    file = tmp_path / "asks.py"
+
+    def evaluate(text: str, reuse: str = "") -> weft.Run:
+        file.write_text(text)
+        model = f"{file}:Asks:mind={file}:mind"
+        return weft.evaluate("weave", data=toy, home=tmp_path / "home", model=model, judge="constant/7", reuse=reuse)
+
+    def said(run: weft.Run) -> set[str]:
+        return {turn.reply.text for turn in run.turns if turn.reply.text}
+
+    first, second = evaluate(ASKS), evaluate(ASKS.replace("STEP", "other"))
+    assert first.id != second.id and (said(first), said(second)) == ({"STEP"}, {"other"})
+    with pytest.warns(ReuseWarning, match=f"differs from the model of {first.id} in its code"):
+        assert evaluate(ASKS.replace("STEP", "third"), first.id).id == first.id
+    declared = ASKS.replace("    roles", "    version = '1'\n    roles")
+    one = evaluate(declared)
+    with pytest.warns(ReuseWarning, match="source of .* has changed, its version '1' has not"):
+        assert evaluate(declared.replace("STEP", "other")).id == one.id
+    with pytest.raises(UserError, match="cannot continue .* version 1, and now it is 2"):
+        evaluate(declared.replace("'1'", "'2'", 1), one.id)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import functools
 import gc
 import importlib
+import re
 import sqlite3
 import subprocess
 import sys
@@ -178,7 +179,12 @@ def test_an_object_that_comes_after_another_is_gone_is_another(tmp_path: Path):
         (types.SimpleNamespace(a=1), types.SimpleNamespace(a=2)),
         (type("D", (dict,), {})(a=1), type("D", (dict,), {})(a=2)),
         (range(3), range(4)),
+        (10**6000, 10**6000 + 1),
+        (re.compile("a"), re.compile("a", re.IGNORECASE)),
+        (types.MappingProxyType({"a": 1}), types.MappingProxyType({"a": 2})),
+        (int | None, int | str),
     ],
+    ids=lambda value: type(value).__name__,
 )
 def test_values_differ(one: Any, two: Any):
     assert digest_object(one).digest != digest_object(two).digest and not digest_object(one).opaque
@@ -226,6 +232,82 @@ def test_a_file_of_weights_counts_by_its_content(tmp_path: Path, monkeypatch: py
     assert version("mine.py:model", tmp_path) == one
     weights.write_bytes(b"further still")
     assert version("mine.py:model", tmp_path) != one
+
+
+def test_the_parts_of_a_pipeline_count_and_checkpoints_beside_each_other_do_not(tmp_path: Path):
+    pipeline = tmp_path / "checkpoints" / "step-1000"
+    (pipeline / "unet").mkdir(parents=True)
+    (pipeline / "model_index.json").write_text("{}")
+    weights = pipeline / "unet" / "diffusion_pytorch_model.safetensors"
+    weights.write_bytes(b"1")
+    one, root = version(Ours(str(pipeline)), tmp_path), version(Ours(str(pipeline.parent)), tmp_path)
+    assert version(Ours(str(pipeline)), tmp_path) == one
+    weights.write_bytes(b"22")
+    assert version(Ours(str(pipeline)), tmp_path) != one
+    assert version(Ours(str(pipeline.parent)), tmp_path) == root, "the folder of all checkpoints is none itself"
+
+
+def test_a_prompt_that_looks_like_a_path_is_a_text(tmp_path: Path):
+    prompt = "/no_think " + 40 * "Look at the images. "
+    assert version(Ours(prompt), tmp_path) != version(Ours(prompt + "!"), tmp_path)
+
+
+CLASS_OF_A_NOTEBOOK = """
+class Answer:
+    "TEXT"
+    colour: TYPE
+
+def model(messages, want):
+    return Answer.__doc__ + str(Answer.__annotations__)
+"""
+
+
+@pytest.mark.parametrize(("text", "kind"), [("Which colour?", "int"), ("What?", "str")])
+def test_docstrings_and_annotations_of_a_notebook_count(text: str, kind: str, tmp_path: Path):
+    def model(text: str, kind: str) -> Any:
+        names: dict[str, Any] = {"__name__": "notebook"}
+        exec(CLASS_OF_A_NOTEBOOK.replace("TEXT", text).replace("TYPE", kind), names)
+        return names["model"]
+
+    one = version(model("What?", "int"), tmp_path)
+    assert version(model("What?", "int"), tmp_path) == one != version(model(text, kind), tmp_path)
+
+
+def test_the_arguments_of_a_script_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def model(messages: Any, want: str) -> str:
+        return sys.argv[1]
+
+    versions: list[str] = []
+    for step in ("2000", "1000", "2000"):
+        monkeypatch.setattr(sys, "argv", ["script.py", step])
+        versions.append(version(model, tmp_path))
+    assert versions[0] == versions[2] != versions[1]
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
+def test_a_package_of_another_environment_is_installed(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As of a system whose packages a virtual environment may use: its globals are its own affair."""
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "their_package.py").write_text(
+        "import sqlite3\nclient = sqlite3.connect(':memory:')\n"
+        "class Net:\n    def __call__(self, messages, want):\n        return str(client)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path / folder)
+    seen = digest_object(importlib.import_module("their_package").Net())
+    sys.modules.pop("their_package")
+    assert not seen.opaque
+
+
+def test_an_object_that_raises_when_it_is_looked_at_is_an_error_of_one_line(tmp_path: Path):
+    class Broken:
+        def __getattr__(self, name: str) -> Any:
+            return {}[name]
+
+        def __call__(self, messages: Any, want: str) -> str:
+            return "x"
+
+    with pytest.raises(UserError, match="Broken: its attribute 'name' raised KeyError.*must raise AttributeError"):
+        version(Broken(), tmp_path)
 
 
 def test_a_model_that_reads_when_it_is_called_says_what_is_assumed(tmp_path: Path):

@@ -150,6 +150,6 @@ def describe_model(resolved: ResolvedModel) -> dict[str, Any]:
         "takes": takes,
         "provider": "composition",
         "model": model,
-        "version": composition.version,
+        "version": resolved.version,
         "parts": parts,
     }

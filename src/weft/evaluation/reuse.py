@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.models.endpoint import Endpoint
+from weft.models.registry import ResolvedModel
 from weft.models.versions import SEEN, is_derived
 from weft.results.run import find_run
 from weft.store.manifest import Identity, Manifest
@@ -21,6 +24,27 @@ FRESH = "fresh"  # the key of an identity that no answer is cached under
 # What may differ between a model and that of the run which it continues: where it is, and what weft derived.
 VOUCHED_KEYS = ("version", "where", "url", "urls", "called", FRESH)
 DESCRIPTION_KEYS = ("name", "takes")  # what a manifest adds to an endpoint's identity
+
+
+def identify_model(config: RunConfig, resolved: ResolvedModel) -> ResolvedModel:
+    """Return the model with identities as `config.fresh` or `config.reuse` says, like `identify_endpoints`.
+
+    A composition that continues a run has that run's version.
+    """
+    identify_endpoints(config, resolved.endpoints)
+    if not config.reuse or resolved.composition is None:
+        return resolved
+    with read_only_journal(config.home) as journal:
+        record = find_run(journal, config.reuse)
+    stored = record.manifest.model.version
+    if not stored or stored == resolved.version:
+        return resolved
+    if not is_derived(stored) and not is_derived(resolved.version):
+        raise UserError(
+            f"{resolved.name} cannot continue {record.id}: it had version {stored}, and now it is {resolved.version}"
+        )
+    note = f"{resolved.name} differs from the model of {record.id} in its code: answers of both are in one run"
+    return replace(resolved, version=stored, version_note=note)
 
 
 def identify_endpoints(config: RunConfig, endpoints: Mapping[str, Endpoint]) -> None:

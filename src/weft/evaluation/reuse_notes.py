@@ -32,14 +32,20 @@ def find_reuse_notes(
     endpoints: Mapping[str, Endpoint] | None = None,
     *,
     fresh: bool = False,
+    version_note: str = "",
+    benchmark_digest: str = "",
 ) -> list[str]:
     """Return notes on reuse for a run that is about to begin.
 
-    `records` are the runs so far, sorted ascending by time; `code_digest` that of the model's code, if it is the user's
-    own; `fresh`: nothing is reused.
+    `records` are the runs so far, sorted ascending by time; `code_digest` and `benchmark_digest` those of the code of
+    the model and of the benchmark, if they are the user's own; `fresh`: nothing is reused; `version_note` is that of a
+    composition.
     """
     notes = _note_other_answers(records, run, manifest, code_digest, has_answers)
+    notes += _note_edited_benchmark(records, run, manifest, benchmark_digest)
     endpoints = endpoints or {}
+    if version_note:
+        notes.append(version_note)
     notes += [endpoint.version_note for endpoint in endpoints.values() if endpoint.version_note]
     if fresh:
         notes.append(f"all is asked anew, as {run}; reuse={run} continues it")
@@ -105,6 +111,21 @@ def _note_edited_code(records: Sequence[RunRecord], manifest: Manifest, code_dig
             f"the source of {model.name} has changed, its version {model.version!r} has not: "
             f"answers of {record.id} are reused"
         ]
+    return []
+
+
+def _note_edited_benchmark(
+    records: Sequence[RunRecord], run: str, manifest: Manifest, benchmark_digest: str
+) -> list[str]:
+    """Return a note if the run has scores that other code of the benchmark computed."""
+    benchmark = manifest.benchmark
+    for record in records:
+        before = record.names.get("benchmark_source", "")
+        if record.id == run and benchmark_digest and before and before != benchmark_digest:
+            return [
+                f"the source of the benchmark {benchmark.name} has changed, its version {benchmark.version!r} has not: "
+                f"scores of {run} that are there already were computed before"
+            ]
     return []
 
 

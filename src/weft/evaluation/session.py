@@ -256,6 +256,8 @@ class Session:
             lambda run: journal.count_done(run)[0] > 0,
             self.endpoints,
             fresh=self.config.fresh,
+            version_note=self._inputs.version_note,
+            benchmark_digest=self._inputs.benchmark_code,
         )
 
     @property

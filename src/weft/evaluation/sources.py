@@ -4,7 +4,7 @@ A `RunSource` says what a run is about before anything is read or called: benchm
 is loaded. `weft.evaluation.session.open_run` does the rest, whatever the source.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,9 +16,10 @@ from weft.errors import UserError, WeftError, wrap_error
 from weft.evaluation.config import RESERVED_NAMES, RunConfig
 from weft.evaluation.generate import LiveReplies, ReplySource, StoredReplies
 from weft.evaluation.plan import RunPlan, describe_model
-from weft.evaluation.reuse import identify_endpoints
+from weft.evaluation.reuse import identify_model
 from weft.evaluation.selection import load_dataset
 from weft.models.baselines import ReferenceModel
+from weft.models.code_digest import belongs_to_weft, read_source
 from weft.models.endpoint import Endpoint
 from weft.models.presets import find_preset, is_judge_preset
 from weft.models.registry import ResolvedModel, resolve_model
@@ -50,7 +51,9 @@ class RunInputs(Struct, frozen=True, kw_only=True):
     judge_preset: str = ""
     prices: Mapping[str, Any] = {}
     code: str = ""  # a digest of the model's code, if it is the user's own
+    benchmark_code: str = ""  # the same of the benchmark's
     dry_run_note: str = ""  # on how a dry run counts calls
+    version_note: str = ""  # on the version of a composition
     unsupported_reason: Callable[[Any], str] = lambda modality: ""  # why the model cannot answer; empty if it can
 
 
@@ -90,15 +93,20 @@ class LiveModel:
         names = find_config_names(workspace.settings, model=config.model, judge=config.judge)
         code_digest = ""
         dry_run_note = ""
+        version_note = ""
         if resolved is not None:
             if config.fresh or config.reuse:
-                identify_endpoints(config, resolved.endpoints)
-            endpoints = resolved.endpoints.values()
-            code_digest = next((endpoint.code_digest for endpoint in endpoints if endpoint.code_digest), "")
+                resolved = identify_model(config, resolved)
+            code_digest = " ".join(_code_digests(resolved, workspace.blobs))
+            version_note = resolved.version_note
             if resolved.composition is not None:
                 dry_run_note = resolved.composition.dry_run_note
         if code_digest:
             names["source"] = code_digest
+        benchmark_digest = ""
+        if not belongs_to_weft(type(benchmark).__module__):
+            benchmark_digest = read_source(type(benchmark), _project_of(workspace.blobs)).digest
+            names["benchmark_source"] = benchmark_digest
         model = ModelUnderTest(resolved, workspace.blobs)
         return RunInputs(
             benchmark=benchmark,
@@ -112,9 +120,26 @@ class LiveModel:
             names=names,
             judge_preset=presets.get("judge", ""),
             code=code_digest,
+            benchmark_code=benchmark_digest,
             dry_run_note=dry_run_note,
+            version_note=version_note,
             unsupported_reason=model.unsupported_reason,
         )
+
+
+def _code_digests(resolved: ResolvedModel, blobs: Blobs) -> Iterator[str]:
+    """Yield the digests of the user's own code: of a composition, then of the models."""
+    composition = resolved.composition
+    if composition is not None and not belongs_to_weft(composition.__module__):
+        yield read_source(composition, _project_of(blobs)).digest
+    for endpoint in resolved.endpoints.values():
+        if endpoint.code_digest:
+            yield endpoint.code_digest
+
+
+def _project_of(blobs: Blobs) -> Path:
+    """Return the folder that the home folder is in."""
+    return blobs.root.parent.absolute().parent
 
 
 def _read_options(benchmark: Benchmark, values: Mapping[str, Any]) -> Struct:

@@ -18,7 +18,7 @@ from weft.benchmarks.prompts import Rubrics, build_rubrics
 from weft.benchmarks.records import digest_samples
 from weft.errors import ImageError, UserError
 from weft.evaluation.config import RunConfig
-from weft.evaluation.reuse import identify_endpoints
+from weft.evaluation.reuse import identify_model
 from weft.evaluation.sources import ModelUnderTest, RunInputs
 from weft.models.compose.imagine import parse_plan
 from weft.models.endpoint import Endpoint
@@ -79,7 +79,7 @@ class WritingRequest(Struct, frozen=True):
         blobs = workspace.blobs
         resolved = resolve_model(config.model, blobs, config.model_options, workspace.settings)
         if config.fresh or config.reuse:
-            identify_endpoints(config, resolved.endpoints)
+            resolved = identify_model(config, resolved)
         model = ModelUnderTest(resolved, blobs)
         images = [_store_image(path, blobs) for path in self.images]
         prompt: tuple[Part, ...] = (Text(self.text), *images)
@@ -92,6 +92,7 @@ class WritingRequest(Struct, frozen=True):
             model=model.endpoints,
             locations=(benchmark.name, ""),
             judge=Endpoint("nobody"),
+            version_note=resolved.version_note,
             prices={"nobody": {"in": 0, "out": 0}},
         )
 

@@ -20,6 +20,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 OWN_PACKAGES = ("weft", "weft_tabletop")
+PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 LOOK_UPS = frozenset({"getattr", "globals", "vars", "__dict__", "modules", "eval", "exec"})  # of names in a text
 
 
@@ -85,10 +86,15 @@ def _folders(*names: str) -> tuple[str, ...]:
     return tuple(f"{folder}/" for folder in dict.fromkeys(folders))
 
 
+def belongs_to_weft(module: str) -> bool:
+    """Return whether a module is weft's own."""
+    return module.partition(".")[0] in OWN_PACKAGES
+
+
 def is_installed(module: str, file: str | None) -> bool:
     """Return whether code belongs to Python, an installed package or weft, and not to the user."""
     package = module.partition(".")[0]
-    if package in OWN_PACKAGES or package == "builtins":
+    if belongs_to_weft(module) or package == "builtins":
         return True
     if package == "__main__":
         return False
@@ -96,15 +102,20 @@ def is_installed(module: str, file: str | None) -> bool:
         return package in sys.builtin_module_names or package in sys.stdlib_module_names
     if file.startswith("<frozen"):
         return True
-    return file.startswith(_folders("stdlib", "platstdlib", "purelib", "platlib"))
+    return file.startswith(_folders("stdlib", "platstdlib")) or _is_of_package(file)
+
+
+def _is_of_package(file: str) -> bool:
+    """Return whether a file belongs to an installed package, be it of this environment, the system or the user."""
+    return file.startswith(_folders("purelib", "platlib")) or not PACKAGE_FOLDERS.isdisjoint(Path(file).parts)
 
 
 def installed_source(module: str) -> str:
     """Return a digest of an installed module's file; "" if it belongs to Python or to weft."""
-    if module.partition(".")[0] in OWN_PACKAGES or module not in sys.modules:
+    if belongs_to_weft(module) or module not in sys.modules:
         return ""
     file = module_file(sys.modules[module])
-    if file is None or not file.startswith(_folders("purelib", "platlib")):
+    if file is None or not _is_of_package(file):
         return ""
     return module_source(sys.modules[module])
 

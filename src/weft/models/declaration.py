@@ -53,27 +53,41 @@ class UserOptions(Struct, frozen=True):
 
 
 def read_declaration(thing: Any) -> Declaration:
-    """Read the attributes of a user's object. No other code looks at them."""
+    """Read the attributes of a user's object. No other code looks at them.
+
+    Raises UserError if its own `__getattr__` does.
+    """
     options: dict[str, Any] = {}
     for name in DECLARED_OPTIONS:
-        value = getattr(thing, name, None)
+        value = _attribute(thing, name)
         if value is not None:
             options[name] = value
-    roles: Any = getattr(thing, "roles", None)
+    roles = _attribute(thing, "roles")
     if not inspect.isclass(thing) or not isinstance(roles, tuple):
         roles = None
     return Declaration(
-        called=getattr(thing, "__name__", type(thing).__name__),
+        called=_attribute(thing, "__name__") or type(thing).__name__,
         options=options,
         batch=_method(thing, "batch"),
         close=_method(thing, "close"),
         roles=cast("tuple[str, ...] | None", roles),
-        sends=hasattr(thing, "send"),
+        sends=_attribute(thing, "send") is not None,
     )
 
 
+def _attribute(thing: Any, name: str) -> Any:
+    """Return an attribute, None where there is none."""
+    try:
+        return getattr(thing, name, None)
+    except Exception as error:
+        raise UserError(
+            f"{type(thing).__name__}: its attribute {name!r} raised {type(error).__name__} ({error}); "
+            "`__getattr__` must raise AttributeError for what is not there"
+        ) from error
+
+
 def _method(thing: Any, name: str) -> Callable[..., Any] | None:
-    method = getattr(thing, name, None)
+    method = _attribute(thing, name)
     if callable(method):
         return method
     return None

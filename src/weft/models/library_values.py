@@ -120,4 +120,4 @@ def _describe_image(image: Any) -> LibraryValue:
     facts = [image.mode, str(image.size), hashlib.sha256(content).hexdigest()]
     if image.palette is not None:
         facts.append(hashlib.sha256(bytes(image.palette.palette)).hexdigest())
-    return LibraryValue("image", tuple(facts), {"transparency": image.info.get("transparency")})
+    return LibraryValue("image", tuple(facts), {"transparency": image.info.get("transparency")}, {"info": image.info})

@@ -1,12 +1,24 @@
 """Files of weights that a user's code or values name by their path: they count by their content."""
 
 import hashlib
+import os
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from weft.errors import UserError
 from weft.models.local.weights import digest_files
 
 MAX_PATH_CHARS = 1024  # of a text that may be the path of a file
+MAX_DEPTH = 3  # of folders below a checkpoint
+CHECKPOINT_FILES = (
+    "model_index.json",
+    "config.json",
+    "adapter_config.json",
+    "modules.json",
+    "params.json",
+    "trainer_state.json",
+)
 WEIGHT_SUFFIXES = (
     ".safetensors",
     ".pt",
@@ -16,10 +28,20 @@ WEIGHT_SUFFIXES = (
     ".npz",
     ".npy",
     ".pkl",
+    ".pickle",
+    ".joblib",
     ".onnx",
     ".gguf",
     ".h5",
+    ".keras",
     ".msgpack",
+    ".distcp",
+    ".pdparams",
+    ".params",
+    ".tflite",
+    ".engine",
+    ".nemo",
+    ".th",
 )
 
 
@@ -44,25 +66,49 @@ class NamedWeights:
         return self._digests[path]
 
     def _digest_files(self, path: Path) -> str:
+        files = _files_at(path)
+        below = _stamps_below(files, path)
+        if not any(file.suffix in WEIGHT_SUFFIXES for file in files) and not below:
+            return ""
         try:
-            if path.is_file():
-                files = [path] if path.suffix in WEIGHT_SUFFIXES else []
-            elif path.is_dir():
-                files = _files_of_model(path)
-            else:
-                return ""
             digests = digest_files([file.absolute() for file in files], self._memory)
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error}") from None
-        if not digests:
-            return ""
-        content = "\0".join((*(file.name for file in files), *digests))
+        content = "\0".join((*(file.name for file in files), *digests, *below))
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _files_of_model(folder: Path) -> list[Path]:
-    """Return the files of weights in a folder, with the settings beside them; none if there are no weights."""
-    files = [file for file in sorted(folder.iterdir()) if file.suffix in (*WEIGHT_SUFFIXES, ".json") and file.is_file()]
-    if any(file.suffix in WEIGHT_SUFFIXES for file in files):
-        return files
-    return []
+def _files_at(path: Path) -> list[Path]:
+    """Return the file of weights at a path, or the files in a folder that are weights or settings beside them.
+
+    A path that cannot be looked at has none: nearly every text is no path.
+    """
+    try:
+        if path.is_file():
+            return [path] if path.suffix in WEIGHT_SUFFIXES else []
+        suffixes = (*WEIGHT_SUFFIXES, ".json")
+        return [file for file in sorted(path.iterdir()) if file.suffix in suffixes and file.is_file()]
+    except OSError:
+        return []
+
+
+def _stamps_below(files: Sequence[Path], folder: Path) -> list[str]:
+    """Return the weights in the folders below a checkpoint, such as a pipeline's parts, each with its size and time.
+
+    A folder that is no checkpoint itself may have many below it: they are not looked at.
+    """
+    if not any(file.name in CHECKPOINT_FILES for file in files):
+        return []
+    stamps: list[str] = []
+    for parent, folders, names in os.walk(folder):
+        place = Path(parent)
+        if place == folder:
+            continue
+        if len(place.parts) - len(folder.parts) >= MAX_DEPTH:
+            folders.clear()
+        for file in sorted(place / name for name in names):
+            if file.suffix in WEIGHT_SUFFIXES:
+                with suppress(OSError):
+                    stat = file.stat()
+                    stamps.append(f"{file.relative_to(folder).as_posix()} {stat.st_size} {stat.st_mtime_ns}")
+    return sorted(stamps)

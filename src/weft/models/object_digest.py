@@ -13,6 +13,7 @@ Installed code counts by the file that it is in.
 
 import builtins
 import contextlib
+import copyreg
 import enum
 import functools
 import gc
@@ -20,6 +21,7 @@ import hashlib
 import inspect
 import logging
 import re
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +33,7 @@ from types import (
     CodeType,
     FunctionType,
     GetSetDescriptorType,
+    MappingProxyType,
     MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
@@ -62,12 +65,14 @@ from weft.store.blobs import Blobs
 PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
 SEQUENCES = (list, tuple, deque, set, frozenset, dict)
 MAX_VALUES = 200_000  # that are followed; a larger object is opaque
+MAX_DECIMAL_BITS = 4096  # Python refuses to write much longer integers as decimals
 # Names of functions that read files, settings or servers when they are called.
 READERS = frozenset(
     {"open", "load", "load_file", "from_pretrained", "from_single_file", "read_bytes", "read_text", "memmap"}
     | {"safe_load", "loadtxt", "genfromtxt", "fromfile", "imread", "read_csv", "read_json", "read_parquet"}
     | {"environ", "getenv", "urlopen", "request", "post", "create", "import_module", "hf_hub_download"}
     | {"requests", "httpx", "subprocess", "socket", "connect", "popen", "globals", "eval", "exec", "__import__"}
+    | {"parse_args", "stdin", "input"}
 )
 # What has a state, but none that changes an answer.
 IGNORED_TYPES: tuple[type, ...] = (
@@ -176,6 +181,8 @@ class _Walk:
             file = self._weights.digest(value)
         if isinstance(value, bytes):
             return self.combine("bytes", hashlib.sha256(value).hexdigest())
+        if isinstance(value, int) and value.bit_length() > MAX_DECIMAL_BITS:
+            return self.combine("int", hex(value))
         return self.combine(type(value).__name__, repr(value), file)
 
     def _follow(self, value: Any, name: str) -> str:
@@ -229,6 +236,7 @@ class _Walk:
             parts.append(installed_source(str(function.__module__)))
         else:
             parts += [source_of(function), self.visit((function.__defaults__, function.__kwdefaults__), name)]
+            parts += [function.__name__, self._description(function)]
         for free_name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             parts += [free_name, self._cell(cell, free_name)]
         if vars(function):
@@ -236,7 +244,8 @@ class _Walk:
         if not installed:
             parts += self._used_globals(function)
             parts += self._files_in(code)
-            self.readers.update(dict.fromkeys(sorted(names_in(code) & READERS)))
+            if not self._optional:
+                self.readers.update(dict.fromkeys(sorted(names_in(code) & READERS)))
         return self.combine("function", *parts)
 
     def _cell(self, cell: CellType, name: str) -> str:
@@ -281,7 +290,7 @@ class _Walk:
             if isinstance(value, ModuleType):
                 yield from (name, self.visit(value, name))
                 yield from self._used_attributes(value, names, seen)
-            elif not installed or type(value) in PLAIN_TYPES:
+            elif not installed or type(value) in PLAIN_TYPES or value is sys.argv:
                 yield from (name, self.visit(value, name))
             elif isinstance(value, (FunctionType, type)):
                 own = not is_installed_code(value)
@@ -308,7 +317,7 @@ class _Walk:
         where = (str(kind.__module__), kind.__qualname__)
         if is_installed_class(kind):
             return self.combine("class", *where, installed_source(kind.__module__))
-        parts = [*where, source_of(kind)]
+        parts = [*where, kind.__name__, source_of(kind), self._description(kind)]
         parts += [self.visit(base, name) for base in (*kind.__bases__, type(kind))]
         for key, value in sorted(vars(kind).items()):
             if isinstance(value, DESCRIPTORS) or key == "_abc_impl":
@@ -317,6 +326,20 @@ class _Walk:
                 continue  # what the class statement, or a metaclass, adds to what the source says
             parts += [key, self.visit(value, f"{kind.__name__}.{key}")]
         return self.combine("class", *parts)
+
+    def _description(self, item: FunctionType | type) -> str:
+        """Return the digest of a docstring and of annotations: some libraries make prompts and schemas of them.
+
+        Annotations in a file are a part of its source.
+        """
+        annotations: Any = None
+        if not module_source(sys.modules.get(str(item.__module__))):
+            with contextlib.suppress(Exception):  # those that are evaluated late may name what is not there
+                annotations = inspect.get_annotations(item)
+        was_optional, self._optional = self._optional, True
+        digest = self.visit(item.__doc__, "") + self.visit(annotations, "")
+        self._optional = was_optional
+        return digest
 
     def _builtin(self, function: BuiltinFunctionType | MethodWrapperType, name: str) -> str:
         owner: Any = function.__self__
@@ -335,6 +358,8 @@ class _Walk:
             return self.combine("enum", self.visit(kind, name), value.name, self._attributes(vars(value), name))
         if isinstance(value, PurePath):
             return self.combine("path", str(value), self._weights.digest(str(value)))
+        if isinstance(value, MappingProxyType):
+            return self.combine("proxy", self._owned(value, dict(cast("Mapping[Any, Any]", value)), name))
         content = describe_value(value)
         if content is not None:
             return self._library_value(value, content, name)
@@ -374,12 +399,15 @@ class _Walk:
         """Return the digest of the content of a built-in collection, or of a plain value of a subclass."""
         if isinstance(value, dict):
             pairs: list[str] = []
-            for key, item in dict[Any, Any].items(cast("dict[Any, Any]", value)):
+            # a list, for what is followed may import a module, and so change a dict such as sys.modules
+            for key, item in list(dict[Any, Any].items(cast("dict[Any, Any]", value))):
                 pairs.append(self.visit(key, name) + self.visit(item, _item_name(name, key)))
             return self.combine("dict", *pairs)
         if isinstance(value, SEQUENCES):
             kind = _builtin_base(value, SEQUENCES)
-            members = [self.visit(item, name) for item in kind.__iter__(value)]  # whatever the class shows of itself
+            members = [
+                self.visit(item, name) for item in list(kind.__iter__(value))
+            ]  # whatever the class shows of itself
             if kind in (set, frozenset):
                 return self.combine("set", *sorted(members))
             length = cast("deque[Any]", value).maxlen if isinstance(value, deque) else None
@@ -391,8 +419,9 @@ class _Walk:
 
     def _reduced(self, value: Any, name: str) -> str:
         """Return the digest of what pickle would store of a value of an installed type. Raises Unseen if it cannot."""
+        registered = copyreg.dispatch_table.get(cast("type[Any]", type(value)))
         try:
-            reduced: Any = value.__reduce_ex__(4)
+            reduced: Any = registered(value) if registered else value.__reduce_ex__(4)
         except Exception:
             raise Unseen from None
         if isinstance(reduced, str):

@@ -379,6 +379,8 @@ class ResolvedModel(Struct, frozen=True):
     name: str
     endpoints: Mapping[str, Endpoint]  # by role; the only role is `model` if there is no composition
     composition: "type[Composition] | None" = None
+    version: str = ""  # of the composition
+    version_note: str = ""  # what the user must know about that version
 
 
 def resolve_model(
@@ -416,9 +418,13 @@ def resolve_endpoint(
 
 def build_model(spec: ModelSpec, blobs: Blobs) -> ResolvedModel:
     """Build the endpoints of a spec. Nothing is loaded or called yet."""
+    from weft.models.versions import identify_composition
+
     if spec.composition is not None:
         endpoints = {role: _build_endpoint(role_spec, blobs) for role, role_spec in spec.role_specs.items()}
-        return ResolvedModel(spec.text, endpoints, spec.composition)
+        return ResolvedModel(
+            spec.text, endpoints, spec.composition, *identify_composition(spec.composition, blobs.root.parent)
+        )
     endpoint = _build_endpoint(spec, blobs)
     return ResolvedModel(endpoint.name, {"model": endpoint})
 

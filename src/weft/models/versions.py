@@ -13,14 +13,17 @@ import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from types import MethodType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
-from weft.models.code_digest import is_installed_class
+from weft.models.code_digest import belongs_to_weft, is_installed_class
 from weft.models.endpoint import Endpoint
 from weft.models.object_digest import digest_object
 from weft.store.manifest import DERIVED_VERSIONS
+
+if TYPE_CHECKING:
+    from weft.models.compose.base import Composition
 
 SEEN, UNSEEN = DERIVED_VERSIONS
 
@@ -84,6 +87,19 @@ def identify_endpoint(endpoint: Endpoint, home: Path, *, from_file: bool) -> End
     endpoint.identity = {**identity, "version": derived.version}
     endpoint.version_note = derived.assumption(endpoint.name, from_file=from_file)
     return endpoint
+
+
+def identify_composition(kind: "type[Composition]", home: Path) -> tuple[str, str]:
+    """Return the version of a composition, and what the user must know about it.
+
+    It is the one that the class declares. The user's own class that declares none, also one that only changes a class
+    of weft's, has one that is derived from its code.
+    """
+    declares = next(base for base in kind.__mro__ if "version" in vars(base))
+    if declares is kind or not belongs_to_weft(declares.__module__):
+        return kind.version, ""
+    derived = derive_version(kind, home, {}, from_file=True)
+    return derived.version, derived.assumption(kind.__name__, from_file=True)
 
 
 def is_derived(version: str) -> bool:
