@@ -104,7 +104,8 @@ class LiveModel:
         if code_digest:
             names["source"] = code_digest
         benchmark_digest = ""
-        if not belongs_to_weft(type(benchmark).__module__):
+        locations = (locate_code(config.benchmark), str(Path(data).absolute()))
+        if ":" in locations[0]:  # in a file of the user's
             benchmark_digest = read_source(type(benchmark), _project_of(workspace.blobs)).digest
             names["benchmark_source"] = benchmark_digest
         model = ModelUnderTest(resolved, workspace.blobs)
@@ -114,7 +115,7 @@ class LiveModel:
             load=partial(load_dataset, benchmark, Path(data), workspace.blobs, groups, config.limit),
             replies=model.replies,
             model=model.endpoints,
-            locations=(locate_code(config.benchmark), str(Path(data).absolute())),
+            locations=locations,
             strategy=config.strategy,
             selection=selection,
             names=names,
