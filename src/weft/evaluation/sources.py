@@ -4,7 +4,7 @@ A `RunSource` says what a run is about before anything is read or called: benchm
 is loaded. `weft.evaluation.session.open_run` does the rest, whatever the source.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -97,10 +97,12 @@ class LiveModel:
         if resolved is not None:
             if config.fresh or config.reuse:
                 resolved = identify_model(config, resolved)
-            code_digest = " ".join(_code_digests(resolved, workspace.blobs))
+            endpoints = resolved.endpoints.values()
+            code_digest = " ".join(endpoint.code_digest for endpoint in endpoints if endpoint.code_digest)
             version_note = resolved.version_note
             if resolved.composition is not None:
                 dry_run_note = resolved.composition.dry_run_note
+                code_digest = f"{_composition_digest(resolved.composition, workspace.blobs)} {code_digest}".strip()
         if code_digest:
             names["source"] = code_digest
         benchmark_digest = ""
@@ -128,14 +130,11 @@ class LiveModel:
         )
 
 
-def _code_digests(resolved: ResolvedModel, blobs: Blobs) -> Iterator[str]:
-    """Yield the digests of the user's own code: of a composition, then of the models."""
-    composition = resolved.composition
-    if composition is not None and not belongs_to_weft(composition.__module__):
-        yield read_source(composition, _project_of(blobs)).digest
-    for endpoint in resolved.endpoints.values():
-        if endpoint.code_digest:
-            yield endpoint.code_digest
+def _composition_digest(composition: type, blobs: Blobs) -> str:
+    """Return a digest of a composition's code; "" for weft's own."""
+    if belongs_to_weft(composition.__module__):
+        return ""
+    return read_source(composition, _project_of(blobs)).digest
 
 
 def _project_of(blobs: Blobs) -> Path:
