@@ -78,7 +78,6 @@ class LiveModel:
     def open(self, config: RunConfig, workspace: Workspace) -> RunInputs:
         """Resolve benchmark, model and options. Raises UserError for a mistake in the configuration."""
         benchmark = resolve_benchmark(config.benchmark)
-        location = locate_code(config.benchmark)
         data = str(config.data)
         if not Path(data).exists() and data.count("/") != 1:  # OWNER/NAME may be on the hub
             raise UserError(f"{data}: there is no such folder or file (--data)")
@@ -107,13 +106,15 @@ class LiveModel:
         if code_digest:
             names["source"] = code_digest
         benchmark_digest = ""
+        options = _read_options(benchmark, config.options)
+        location = locate_code(config.benchmark)
         if ":" in location:  # in a file of the user's
             benchmark_digest = read_source(type(benchmark), _project_of(workspace.blobs)).digest
             names["benchmark_source"] = benchmark_digest
         model = ModelUnderTest(resolved, workspace.blobs)
         return RunInputs(
             benchmark=benchmark,
-            options=_read_options(benchmark, config.options),
+            options=options,
             load=partial(load_dataset, benchmark, Path(data), workspace.blobs, groups, config.limit),
             replies=model.replies,
             model=model.endpoints,
