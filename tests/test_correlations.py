@@ -99,6 +99,9 @@ def test_runs_correlate_by_metric_and_by_axis(tmp_path_factory: pytest.TempPathF
     assert not any(value is not None and math.isnan(value) for value in values)
     both = collect_scores(runs, "rover-ig")
     assert len(both.rows) == 16 and "other data" in both.note
+    assert "alignment held" not in weft.correlate(runs).table.columns, "it follows from two others"
+    with pytest.raises(UserError, match="--metric x: it is about groups"):
+        weft.correlate(runs, metric="x")
     with pytest.raises(UserError, match="the runs are of rover-ig"):
         weft.correlate(runs, "weave")
     with pytest.raises(UserError, match="needs three models"):

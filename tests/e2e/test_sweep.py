@@ -77,6 +77,7 @@ def test_seeds_of_a_sweep_are_one_row_and_a_dry_run_makes_nothing(data: Path):
         (["--vary", "history=none,nope"], "has no history 'nope'"),
         (["--vary", "hisotry=none,full"], "unknown option 'hisotry'"),
         (["--vary", "history=none,none"], "given twice"),
+        (["--model", "tabletop/oracle"], "given twice"),
         (["--vary", "judge_repeats=one"], "whole numbers"),
         (["--vary", "model=a,b"], "--model NAME,NAME"),
         (["--vary", "history=none,full", "--name", "a b"], "--name"),
@@ -87,6 +88,17 @@ def test_a_mistake_in_a_sweep_is_told_before_any_call(data: Path, more: list[str
     result = sweep(data, "--model", "tabletop/oracle", *more)
     assert isinstance(result.exception, UserError) and message in str(result.exception)
     assert not (data.parent / "home" / "journal.sqlite").exists()
+
+
+def test_a_sweep_of_which_no_run_can_begin_is_a_mistake_and_the_hint_names_runs_where_the_name_has_others(data: Path):
+    nowhere = sweep(data.parent / "nowhere", "--judge", "constant/5", "--model", "copy", "--vary", "history=none,full")
+    assert nowhere.exit_code == 2 and "nowhere" in nowhere.stderr
+    assert sweep(data, "--model", "copy", "--vary", "history=none", "--name", "mixed").exit_code == 0
+    result = sweep(data, "--model", "copy", "--vary", "past=own,reference", "--name", "mixed")
+    hint = result.stdout.strip().splitlines()[-1]
+    assert "weft report mixed" not in hint and "--by past" in hint
+    ids = hint.partition("weft report ")[2].partition(" --by")[0].split()
+    assert len(ids) == 2 and all(name.startswith("weave-copy-") for name in ids)
 
 
 def test_settings_go_where_they_belong():

@@ -28,12 +28,28 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, weft.Run]:
 
 def test_each_metric_is_so_many_percent_above_the_baseline(runs: dict[str, weft.Run]):
     found = compare_with_baselines(runs, {"second": "first", "third": "first"})
-    cells = found.table.cells("second (against first)")
+    assert found.table.title.endswith("change against first")
+    cells = found.table.cells("second")
     base = found.table.cells("first")["image quality"].value or 0
     own = cells["image quality"].value or 0
     assert cells["image quality %"].value == pytest.approx(100 * (own / base - 1))
     assert "image quality %" not in found.table.cells("first")
     assert found.plot is not None and "+" in found.plot.description and "%)" in found.plot.description
+
+
+def test_rows_name_their_baselines_only_where_there_are_several(runs: dict[str, weft.Run]):
+    found = compare_with_baselines(runs, {"second": "first", "third": "second"})
+    assert [row.name for row in found.table.rows] == ["first", "second (against first)", "third (against second)"]
+    assert "change against a baseline" in found.table.title
+    heads = render([found.table], [], "latex", Choices()).partition("midrule")[0]
+    assert "cmidrule" not in heads, "a metric and its change are no group of columns"
+
+
+def test_a_single_run_or_an_unknown_text_is_an_error(runs: dict[str, weft.Run]):
+    with pytest.raises(UserError, match="name two runs or more"):
+        weft.relative([runs["first"]])
+    with pytest.raises(UserError, match="--text words: give request or reference"):
+        weft.relative([runs["first"], runs["second"]], text="words")
 
 
 def test_clip_stands_beside_with_changes_over_common_turns(runs: dict[str, weft.Run]):
@@ -48,7 +64,7 @@ def test_clip_stands_beside_with_changes_over_common_turns(runs: dict[str, weft.
     table = compare_with_baselines(two, {"second": "first"}, scores).table
     cell = table.cells("first")[CLIP_I]
     assert cell.value == pytest.approx(sum(base.values()) / 6) and (cell.scored, cell.expected) == (6, 8)
-    own = table.cells("second (against first)")
+    own = table.cells("second")
     assert own["CLIP-I %"].value == pytest.approx(10.0) and own["CLIP-I %"].scored == 4
     assert own[CLIP_T].value is None and "CLIP-T %" not in own
     assert "2 texts are longer than CLIP reads" in table.note
@@ -68,7 +84,7 @@ def test_baselines_are_named_by_runs(runs: dict[str, weft.Run]):
 def test_from_python(runs: dict[str, weft.Run]):
     chosen = [runs["first"], runs["second"]]
     found = weft.relative(chosen)
-    assert len(found.table.rows) == 2 and "against" in found.table.rows[1].label
+    assert len(found.table.rows) == 2 and "against copy" in found.table.title
     with pytest.raises(UserError, match="--text answer: give request or reference"):
         weft.relative(chosen, clip="./nowhere", text="answer")
 

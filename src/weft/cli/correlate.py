@@ -99,7 +99,7 @@ def correlate(
         method=method,  # pyright: ignore[reportArgumentType]: it is checked there
         split=split,
     )
-    print_or_write(render(correlation.tables, [], format, Choices()), out)
+    print_or_write(render(correlation.tables, [], format, Choices(intervals=format == "latex")), out)
     if plot is None:
         return
     if correlation.plot is None:

@@ -14,7 +14,7 @@ def figure(
         list[str],
         typer.Argument(
             metavar="RUN... SAMPLE",
-            help="One run or several, and last a sample of theirs, or the beginning of its name.",
+            help="Runs or sweeps, and last a sample of theirs, or the beginning of its name.",
             autocompletion=complete_run,
         ),
     ],
@@ -60,6 +60,7 @@ def figure(
     from weft.errors import UserError
     from weft.report.case_drawing import write_case
     from weft.results.run import load_run
+    from weft.results.sweeps import expand_names
     from weft.workspace import open_journal
 
     if len(names) < 2:
@@ -68,7 +69,7 @@ def figure(
     *run_names, sample = names
     has_scores = metrics != "none"
     paths = write_case(
-        [load_run(journal, name, benchmark) for name in run_names],
+        [load_run(journal, name, benchmark) for name in expand_names(journal, run_names)],
         sample,
         out or "",
         max_lines=lines,

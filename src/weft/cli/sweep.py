@@ -85,7 +85,7 @@ def _sweep(benchmark: str, values: dict[str, Any]) -> None:
     from functools import partial
 
     from weft.cli.benchmark_command import build_config_fields
-    from weft.cli.outcome import COMPLETE, INCOMPLETE
+    from weft.cli.outcome import COMPLETE, INCOMPLETE, USER_MISTAKE
     from weft.cli.several import Job, run_jobs
     from weft.cli.terminal import say
     from weft.evaluation import sweep as planning
@@ -114,7 +114,9 @@ def _sweep(benchmark: str, values: dict[str, Any]) -> None:
     is_complete, ids = run_jobs(jobs, fields.get("budget"), dry_run=dry_run)
     if dry_run:
         say(f"sweep {name}: {len(cells)} runs, counted one by one; what they share is paid for once")
-    elif ids:
+    elif not ids:
+        sys.exit(USER_MISTAKE)  # each run has said why it could not begin
+    else:
         _print_grid(ids, name, dimensions, metric, baseline, Path(cells[0].config.home))
     sys.exit(COMPLETE if is_complete else INCOMPLETE)
 

@@ -69,6 +69,9 @@ def plan_sweep(
     own = benchmark.Options.__struct_fields__
     if MODEL in varied or "data" in varied:
         raise UserError("--vary: models are given by --model NAME,NAME; a sweep has one dataset")
+    twice = [model for model in models if models.count(model) > 1]
+    if twice:
+        raise UserError(f"--model {strip_url_secrets(str(twice[0]))}: it is given twice")
     cells: list[SweepCell] = []
     for model in models:
         for values in itertools.product(*varied.values()):

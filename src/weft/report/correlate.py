@@ -100,9 +100,9 @@ def _build_table(scores: ModelScores, matrix: dict[tuple[str, str], PointEstimat
     points = " and ".join(kind for kind in kinds if not kind.startswith("0 "))
     note = (
         f"{measure} over {points}, with 95% intervals; each pair over the models that have both numbers. {models}: "
-        f"those that have the row's number. {scores.note}"
+        f"those that have the row's number. {scores.note}".strip()
     )
-    title = f"{scores.title}: correlations over models"
+    title = f"{scores.title}, correlations over models"
     return Table(title, (*scores.columns, models), tuple(rows), note, DIGITS, "breakdown")
 
 

@@ -14,6 +14,7 @@ from weft.types import Cell, Row, Table
 
 DAGGER = r"$^{\dagger}$"
 PAPER_TABLE = re.compile(r" \(paper, (Tables? [^)]*)\)")
+WITH_INTERVALS = re.compile(r", with 95% intervals( by dialogue)?")
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z±`]|[a-z]+: )")
 INCOMPLETE = re.compile(r"A cell `[^`]*\(\d+/\d+\)`")
 Ranks = Mapping[tuple[str, str], str]
@@ -81,8 +82,9 @@ def describe_ranks(table: Table, ranks: Ranks, rank: Sequence[str]) -> str:
 
 def _relevant_sentences(table: Table, whole: Table, *, intervals: bool) -> list[str]:
     absent = _absent_names(table, whole)
+    note = table.note if intervals else WITH_INTERVALS.sub("", table.note)
     sentences: list[str] = []
-    for sentence in _split_sentences(table.note):
+    for sentence in _split_sentences(note):
         if sentence and "--" not in sentence and _is_relevant(sentence, table, intervals=intervals):
             clauses = [clause for clause in sentence.rstrip(".").split("; ") if not _defines(clause, absent)]
             if clauses:

@@ -128,8 +128,11 @@ def _group_columns(columns: Sequence[Column], longest_label: float) -> tuple[tup
 
 def find_groups(names: Sequence[str]) -> dict[str, str]:
     """Return the header of each column's group, which neighbours with the same first words share: `Science` for
-    `Science RP` and `Science RV`. An empty text for a column without a group."""
+    `Science RP` and `Science RV`. An empty text for a column without a group. Columns that are each followed by their
+    change in percent have none: these pairs begin alike anyway."""
     groups = dict.fromkeys(names, "")
+    if any(f"{name} %" in groups for name in names):
+        return groups
     start = 0
     while start < len(names):
         shared = _shared_words(names[start : start + 2])

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from weft.benchmarks import load_benchmark
 from weft.errors import UserError
 from weft.report.charts import in_words
-from weft.report.grid import build_score_cell, find_metric
+from weft.report.grid import HEADLINE, build_score_cell, find_metric
 from weft.report.layout import find_groups
 from weft.report.published import build_published_tables
 from weft.report.row_groups import find_about
@@ -63,6 +63,10 @@ def collect_scores(
     `without`: parts of the names of rows that are left out, such as `Human`.
 
     Raises UserError for names that are not there, and for runs of another benchmark than the published rows."""
+    if metric and over == METRICS:
+        raise UserError(
+            f"--metric {metric}: it is about groups: add --over {GROUPS}, or an axis; --columns selects metrics"
+        )
     if published or table:
         scores = _from_table(runs, published, over, metric, table)
     elif runs:
@@ -86,14 +90,17 @@ def _from_verdicts(runs: Sequence[Run], over: str, metric: str) -> ModelScores:
     about = find_about(runs)
     title = benchmark.presentation.title or benchmark.name
     if over == METRICS:
-        choices = {in_words(name): (name, "", "") for name in benchmark.metrics}
+        plain = [name for name in benchmark.metrics if name not in benchmark.derived_metrics]
+        choices = {in_words(name): (name, "", "") for name in plain}
         note = "Means of all scored turns."
+        title += ": metrics"
     else:
         axis = _find_axis(runs, over)
         name = find_metric(benchmark, metric)
         groups = dict.fromkeys(group[axis] for run in runs for group in run.groups.values() if group.get(axis))
         choices = {in_words(group): (name, axis, group) for group in groups}
-        note = f"{in_words(name) or 'headline score'} by {in_words(axis)}.".capitalize()
+        note = ""
+        title += f": {in_words(name) or HEADLINE} by {in_words(axis)}"
     rows: list[ModelRow] = []
     for label, run in named.items():
         values: dict[str, float] = {}

@@ -53,6 +53,7 @@ def compare_with_baselines(
         raise UserError("runs of battles compare models in pairs: they have no score to compare with a baseline's")
     scores = clip or {}
     metrics = [metric for metric in first.benchmark.metrics if metric not in first.benchmark.derived_metrics]
+    bases = list(dict.fromkeys(baselines.values()))
     rows: list[Row] = []
     for title, run in runs.items():
         base = baselines.get(title, "")
@@ -67,12 +68,13 @@ def compare_with_baselines(
             change = _clip_change_cell(run, scores[title], scores[base], measure) if base else None
             if change is not None:
                 cells[f"{measure} %"] = change
-        name = f"{title} (against {base})" if base else title
+        name = f"{title} (against {base})" if base and len(bases) > 1 else title
         rows.append(Row(name, cells, run=run.id, judge=run.record.manifest.judge.name))
     names = [*map(in_words, metrics), *(MEASURES if scores else ())]
     columns = [column for name in names for column in (name, f"{name} %") if any(column in row.cells for row in rows)]
     presentation = first.benchmark.presentation
-    title = f"{presentation.title or first.benchmark.name}: metrics, and their change against a baseline"
+    against = bases[0] if len(bases) == 1 else "a baseline"
+    title = f"{presentation.title or first.benchmark.name}: metrics, and their change against {against}"
     note = NOTE + (f" {CLIP_NOTE}{_describe_cut(scores)}" if scores else "")
     table = Table(title, tuple(columns), tuple(rows), note, presentation.digits, "mixed")
     return Relative(table, _build_plot(table, names, presentation.max_score))
@@ -184,12 +186,14 @@ def compare_runs(
     `baseline`: a run that all others are compared with, or texts such as `RUN=BASE`; by default the first run. `clip`
     is a folder or a repository with CLIP's weights, for CLIP-I and CLIP-T (extra `local`), computed on `device`;
     `text` is what CLIP-T is about: the `request`, or the `reference` as the dataset describes it. Raises UserError."""
+    if len(runs) < 2:
+        raise UserError("name two runs or more, or a sweep: each is compared with a baseline among them")
+    if text not in TEXTS:
+        raise UserError(f"--text {text}: give {' or '.join(TEXTS)}")
     named = name_runs(runs)
     baselines = parse_baselines(named, [baseline] if isinstance(baseline, str) and baseline else list(baseline))
     scores: dict[str, ClipScores] = {}
     if clip:
-        if text not in TEXTS:
-            raise UserError(f"--text {text}: give {' or '.join(TEXTS)}")
         import_extra("transformers")
         blobs = open_blobs(runs[0].home)
         folder = locate_weights(clip, "config.json", blobs).ensure_local(_say_nothing)

@@ -46,7 +46,8 @@ def render(
 
 
 def _render_markdown(tables: Sequence[Table], runs: Sequence[Summary], glossary: Glossary) -> str:
-    lines: list[str] = [f"# {_markdown_title(tables, runs)}", ""]
+    title = _markdown_title(tables, runs)
+    lines: list[str] = [f"# {title}", ""] if title else []
     for summary in runs:
         lines += [f"- {_escape_markdown(line)}" for line in summary.lines]
         lines.append("")
@@ -89,10 +90,11 @@ def _escape_words(row: Row, columns: Sequence[str], texts: Sequence[str]) -> lis
 
 
 def _markdown_title(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
+    """Return the heading; an empty text above tables that say themselves what they are of."""
     if runs:
         return ", ".join(summary.run for summary in runs)
     if any(table.run_rows for table in tables):
-        return "weft"
+        return ""
     return "Published results"
 
 
