@@ -29,9 +29,20 @@ ORDER = (  # each may import those before it, and itself; tests/test_packages.py
         "judges",
         "benchmarks",
     ),
-    *("results", "evaluation", "arena", "report", "judge_eval.agreement", "judge_eval.annotation", "serving", "api"),
+    *(
+        "results",
+        "evaluation",
+        "building",
+        "arena",
+        "report",
+        "judge_eval.agreement",
+        "judge_eval.annotation",
+        "serving",
+        "api",
+    ),
     *("sweep_api", "judge_eval.calibration", "cli"),
 )
+PLUG_INS = ("weft_recipes", "weft_tabletop")  # beside weft, found by their entry points
 
 
 def docstring(file: Path) -> str:
@@ -51,7 +62,7 @@ def row(name: str, place: Path) -> str:
 
 def table() -> str:
     rows = [row(name.replace(".", "/"), SOURCE / name.replace(".", "/")) for name in ORDER]
-    rows.append(row("weft_tabletop", SOURCE.parent / "weft_tabletop"))
+    rows += [row(name, SOURCE.parent / name) for name in PLUG_INS]
     return "\n".join(["| package | what it does | modules |", "| --- | --- | --- |", *rows])
 
 
@@ -65,7 +76,7 @@ def main() -> None:
     if "--write" in sys.argv[1:]:
         PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
         return
-    for folder in (SOURCE, SOURCE.parent / "weft_tabletop"):
+    for folder in (SOURCE, *(SOURCE.parent / name for name in PLUG_INS)):
         for file in modules(folder):
             print(f"{file.relative_to(SOURCE.parent)!s:<48} {docstring(file)}")
 

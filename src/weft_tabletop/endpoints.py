@@ -13,7 +13,7 @@ from weft.types import Gives, Takes
 KNOWN = {
     "exact": (),
     "oracle": ("error", "seed", "plan"),
-    "faulty": ("seed", "side", "stamp", "says"),
+    "faulty": ("seed", "side", "stamp", "says", "rate"),
     "erring": ("sigma", "lenient", "first", "blind", "obeys", "seed"),
     "tiny": ("temperature", "seed", "weights"),
     "tiny-single": ("temperature", "seed", "weights"),
@@ -36,6 +36,7 @@ def _side(value: Any) -> int:
 @provider_info(Takes(), Gives(interleaved=False, ordered=False, seed=True))
 @provider_options(
     error=_rate,
+    rate=_rate,
     seed=int,
     temperature=finite_number,
     weights=Path,
@@ -59,15 +60,14 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
             f"{spec.text}: unknown option {strange[0]!r}; it knows {', '.join(KNOWN[spec.model]) or 'none'}"
         )
     if spec.model in ("exact", "erring"):
-        if not spec.data:
-            raise UserError(f"tabletop/{spec.model} is a judge: it needs the dataset it is to judge")
         from weft_tabletop.exact.endpoint import Exact
 
+        data = Path(spec.data) if spec.data else None
         if spec.model == "exact":
-            return Exact(Path(spec.data), blobs)
+            return Exact(data, blobs)
         from weft_tabletop.erring import Erring
 
-        return Erring(Path(spec.data), blobs, **chosen)
+        return Erring(data, blobs, **chosen)
     if spec.model == "faulty":
         from weft_tabletop.faulty import Faulty
 

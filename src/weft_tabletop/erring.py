@@ -29,7 +29,7 @@ Mode = Literal["full", "blind", "seen"]  # full marks, a guess, or the exact jud
 class Erring(Exact):
     def __init__(
         self,
-        data: Path,
+        data: Path | None,
         blobs: Blobs,
         *,
         sigma: float = 0.0,

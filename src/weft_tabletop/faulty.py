@@ -2,14 +2,29 @@
 any size."""
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from random import Random
+from typing import Any
+
+import msgspec
 
 from weft.models.baselines import UncachedEndpoint
 from weft.models.endpoint import EndpointReply
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Request, Text, outcome_of
-from weft_tabletop.faults import LINES, Fault, blur, build_rng, fault_of, restyle, spoil_scene, spoil_text, stamp_line
+from weft_tabletop.faults import (
+    FAULTS,
+    LINES,
+    Fault,
+    blur,
+    build_rng,
+    fault_of,
+    restyle,
+    spoil_scene,
+    spoil_text,
+    stamp_line,
+)
 from weft_tabletop.oracle import Oracle
 from weft_tabletop.world.large import add_camera_noise, draw_large
 from weft_tabletop.world.listening import answer_style, read_request
@@ -22,14 +37,26 @@ WRAPPERS = (("<think> ", " </think>"), ("Final Answer: ", ""))
 
 
 class Faulty(UncachedEndpoint):
-    """The fault of an answer depends on `seed` alone.
+    """The fault of an answer depends on `seed` and on the turn. With a `rate`, that share of the answers has one,
+    whatever the turn is: it depends on `seed` and on the request.
 
     `stamp` and `says` add a line to images and to texts: one that asks for full marks (`obey`), or one that does not
     (`neutral`). `says` may also be `long` or `markdown`."""
 
-    def __init__(self, blobs: Blobs, seed: int = 0, side: int = SIDE, stamp: str = "", says: str = "") -> None:
-        identity = {name: value for name, value in (("stamp", stamp), ("says", says)) if value}
+    def __init__(
+        self,
+        blobs: Blobs,
+        seed: int = 0,
+        side: int = SIDE,
+        stamp: str = "",
+        says: str = "",
+        rate: float | None = None,
+    ) -> None:
+        identity: dict[str, Any] = {name: value for name, value in (("stamp", stamp), ("says", says)) if value}
+        if rate is not None:
+            identity["rate"] = rate
         super().__init__("tabletop/faulty", version=1, seed=seed, side=side, **identity)
+        self._rate = rate
         self._oracle = Oracle(blobs)
         self._blobs = blobs
         self._seed = seed
@@ -41,13 +68,27 @@ class Faulty(UncachedEndpoint):
         reply = await self._oracle.send(messages, request)
         if reply.outcome != "answered":
             return reply
-        parts = await asyncio.to_thread(self._spoil, reply.parts, messages, request)
+        fault, rng = self._choose_fault(messages, request)
+        parts = await asyncio.to_thread(self._spoil, reply.parts, messages, fault, rng)
         outcome, reason = outcome_of(parts, request.modality)
-        return EndpointReply(parts, outcome, reason, served_model=self.name)
+        return EndpointReply(parts, outcome, reason, raw=f"fault: {fault}", served_model=self.name)
 
-    def _spoil(self, parts: Sequence[Part], messages: tuple[Message, ...], request: Request) -> tuple[Part, ...]:
-        fault = fault_of(self._seed, request.turn_ref.sample, request.turn_ref.turn)
-        rng = build_rng(self._seed, request.turn_ref.sample, request.turn_ref.turn)
+    def _choose_fault(self, messages: tuple[Message, ...], request: Request) -> tuple[Fault, Random]:
+        """The fault of an answer, and the generator of what it changes."""
+        turn_ref = request.turn_ref
+        if self._rate is None:
+            return fault_of(self._seed, turn_ref.sample, turn_ref.turn), build_rng(
+                self._seed, turn_ref.sample, turn_ref.turn
+            )
+        content = msgspec.json.encode([messages, request.modality, request.draw, self._seed])
+        rng = Random(hashlib.sha256(content).digest())
+        if rng.random() >= self._rate:
+            return "none", rng
+        return rng.choice([fault for fault in FAULTS if fault != "none"]), rng
+
+    def _spoil(
+        self, parts: Sequence[Part], messages: tuple[Message, ...], fault: Fault, rng: Random
+    ) -> tuple[Part, ...]:
         prompt, images = read_request(messages)
         before = images[max(images)] if images else None
         spoils_text, spoils_images = _choose_modalities(parts, messages, rng)

@@ -14,6 +14,7 @@ from weft.models.endpoint import EndpointReply
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Request, Text, outcome_of
 from weft_tabletop import planning, rewording
+from weft_tabletop.building.scripts import answer_script
 from weft_tabletop.strategy_words import TablePhrasing
 from weft_tabletop.world import answers
 from weft_tabletop.world.choices import parse_choice
@@ -46,6 +47,9 @@ class Oracle(UncachedEndpoint):
             reworded = rewording.answer_rewording(request.question)
             if reworded is not None:
                 return self._text_reply(msgspec.json.encode(reworded).decode())
+            script = answer_script(request.question, self._blobs, is_wrong=lambda rng: rng.random() < self._error)
+            if script is not None:
+                return self._text_reply(msgspec.json.encode(script).decode())
         messages, _ = split_begun_reply(messages)
         text, images = read_request(messages)
         choice = parse_choice(text)

@@ -7,6 +7,7 @@ import typer
 
 from weft.cli.agree import agree
 from weft.cli.arena import app as arena_app
+from weft.cli.build import app as build_app
 from weft.cli.compare import compare
 from weft.cli.config_defaults import RootGroup
 from weft.cli.correlate import correlate
@@ -99,6 +100,7 @@ app.add_typer(judge_app, name="judge")
 app.command()(rate)
 app.command()(agree)
 app.add_typer(data_app, name="data")
+app.add_typer(build_app, name="build")
 app.add_typer(journal_app, name="journal")
 app.command()(init)
 app.command()(doctor)

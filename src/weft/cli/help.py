@@ -15,7 +15,7 @@ PANELS = {  # the commands of `weft`, in the order in which its help lists them
         *("show", "figure", "view"),
     ),
     "Judges and people": ("judge", "rate", "agree"),
-    "Data": ("data", "journal"),
+    "Data": ("data", "build", "journal"),
     "Administration": ("init", "doctor", "models", "serve", "train", "demo"),
 }
 EXAMPLE_STARTS = ("weft ", "rsync ")

@@ -54,6 +54,7 @@ RUN_COLUMNS = (
     *("id", "manifest", "round", "state", "started", "ended", "left_out", "benchmark"),
     *("data", "names", "gist", "shards", "samples", "turns", "begun"),
 )
+PUT_FEATURE = "INSERT OR REPLACE INTO features (digest, kind, version, value) VALUES (?, ?, ?, ?)"
 BULK = (PUT_TURN, PUT_VERDICT)
 
 
@@ -195,6 +196,20 @@ class Journal:
         except msgspec.ValidationError as error:
             raise DamagedJournal(self.path, f"the calls of {run}: {error}") from None
         return totals
+
+    # features
+
+    def find_feature(self, digest: str, kind: str, version: str) -> str | None:
+        """Return what was computed from the image with this digest; None if it was not yet."""
+        sql = "SELECT value FROM features WHERE digest = ? AND kind = ? AND version = ?"
+        rows = self._rows(sql, (digest, kind, version))
+        if rows:
+            return str(rows[0][0])
+        return None
+
+    def put_feature(self, digest: str, kind: str, version: str, value: str) -> Future[None]:
+        """Store what was computed from an image; the future is done when it is on disk."""
+        return self._put(PUT_FEATURE, (digest, kind, version, value))
 
     # runs
 

@@ -7,7 +7,8 @@ FOLDERS = ("blobs", "locks", "shown", "cards", "judge-check", "tries", "demo")  
 VERSION = 5  # journals of other versions are rejected
 # Short column names of `replies`: `want` is the modality, `seen` the messages that the model was sent, as JSON, `about`
 # the dataset's prompt, reference and gold, as JSON. `runs.begun` is when a run was last started, `voids.run` and
-# `voids.round` the run and its round that found a judge's answer unusable.
+# `voids.round` the run and its round that found a judge's answer unusable. `features` is what was computed from images,
+# by their digests: it can always be computed anew.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, request_digest TEXT NOT NULL, run TEXT NOT NULL, role TEXT NOT NULL,
@@ -41,6 +42,9 @@ CREATE TABLE IF NOT EXISTS ratings (
   PRIMARY KEY (run, study, item, rater));
 CREATE TABLE IF NOT EXISTS tickets (
   key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS features (
+  digest TEXT NOT NULL, kind TEXT NOT NULL, version TEXT NOT NULL, value TEXT NOT NULL,
+  PRIMARY KEY (digest, kind, version)) WITHOUT ROWID;
 """
 
 

@@ -11,11 +11,11 @@ import msgspec
 
 from weft.errors import UserError
 from weft.models.baselines import UncachedEndpoint
-from weft.models.endpoint import NO_RETRY, UNDECIDED, CallError, EndpointReply
+from weft.models.endpoint import FATAL, NO_RETRY, UNDECIDED, CallError, EndpointReply
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Question, Request, Text
 from weft.untrusted import dict_or_empty, read_json_file
-from weft_tabletop.exact import edits, imug, planviz, rover, weave, weaver
+from weft_tabletop.exact import building, edits, imug, planviz, rover, weave, weaver
 from weft_tabletop.make.sidecar import sidecar_path
 from weft_tabletop.world.choices import ChoiceQuestion
 from weft_tabletop.world.language import TableRequest
@@ -30,16 +30,11 @@ NEAR = 0.05  # two documents whose shares differ by less are a tie
 class Exact(UncachedEndpoint):
     may_leave_undecided = True
 
-    def __init__(self, data: Path, blobs: Blobs, name: str = "tabletop/exact", **identity: Any) -> None:
-        path = sidecar_path(data)
-        if not path.is_file():
-            raise UserError(
-                f"tabletop/exact judges tabletop data alone: there is no {path}; `weft data make` writes such data"
-            )
-        samples = dict_or_empty(read_json_file(path)).get("samples")
-        if not isinstance(samples, dict):
-            raise UserError(f"{path} cannot be read: it has no samples")
-        self._samples: dict[str, Any] = dict_or_empty(samples)
+    def __init__(self, data: Path | None, blobs: Blobs, name: str = "tabletop/exact", **identity: Any) -> None:
+        """Without `data` it can only answer a recipe's questions, which hold all that they are about."""
+        self._samples: dict[str, Any] | None = None
+        if data is not None:
+            self._samples = _read_samples(data)
         super().__init__(name, version=1, **identity)
         self._blobs = blobs
         self._answers: dict[tuple[str, str], Callable[[Reference, Question], Answer]] = {
@@ -67,6 +62,8 @@ class Exact(UncachedEndpoint):
     def answer(self, question: Question) -> Answer:
         """The answer to a question, in its schema. Raises CallError for a question that it does not know."""
         benchmark = question.turn_ref.benchmark
+        if benchmark == building.BENCHMARK:
+            return building.answer(question, self._read)
         if benchmark == "weaverbench" and set(question.metrics) <= set(weaver.METRICS):
             answer = self._document(self._reference(question), question)
             if answer:
@@ -82,6 +79,8 @@ class Exact(UncachedEndpoint):
     def _reference(self, question: Question) -> Reference:
         """What the sidecar has about the turn. A reworded sample (`7~1`) has the reference of its original."""
         turn_ref = question.turn_ref
+        if self._samples is None:
+            raise CallError(f"{self.name} is a judge: it needs the dataset it is to judge", FATAL)
         item = ""
         if turn_ref.benchmark == "arena":
             item = str(getattr(question.gold, "item", ""))
@@ -249,6 +248,19 @@ class Exact(UncachedEndpoint):
             seen = f"{image.width} x {image.height}, {len(reading.unknown)} cells unread"
             images.append({"picture": index, "seen": seen, "one_picture": is_single})
         return {"pictures": images}
+
+
+def _read_samples(data: Path) -> dict[str, Any]:
+    """The references of a dataset, from its sidecar."""
+    path = sidecar_path(data)
+    if not path.is_file():
+        raise UserError(
+            f"tabletop/exact judges tabletop data alone: there is no {path}; `weft data make` writes such data"
+        )
+    samples = dict_or_empty(read_json_file(path)).get("samples")
+    if not isinstance(samples, dict):
+        raise UserError(f"{path} cannot be read: it has no samples")
+    return dict_or_empty(samples)
 
 
 def _is_first_by_content(question: Question) -> bool:

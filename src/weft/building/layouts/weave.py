@@ -1,0 +1,77 @@
+"""WEAVE's own files: `test.json`, one array of records, and `imgs/`, from which `weft run weave` and `weft data` read.
+
+Images are hard links to the image store where the file system has them, so that they take no space a second time.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from weft.building.draft import Draft, Row
+from weft.errors import ImageError
+from weft.store.blobs import Blobs
+from weft.types import Image
+
+RECORDS = "test.json"
+IMAGES = "imgs"
+PER_FOLDER = 1000  # dialogues whose images share a folder
+EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/bmp": "bmp"}
+
+
+def write_weave(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
+    """Write the kept rows into an empty folder, one at a time in memory. Return how many."""
+    count = 0
+    with (folder / RECORDS).open("wb") as file:
+        for row, draft in iterate_kept(rows):
+            paths = [image_path(row.number, number, image) for number, image in enumerate(draft.images, start=1)]
+            for path, image in zip(paths, draft.images, strict=True):
+                link_image(blobs, image, folder / path)
+            file.write(b",\n" if count else b"[\n")
+            file.write(msgspec.json.encode(to_record(row.number, draft, paths)))
+            count += 1
+        file.write(b"\n]\n" if count else b"[]\n")
+    return count
+
+
+def iterate_kept(rows: Iterable[Row]) -> Iterator[tuple[Row, Draft]]:
+    """Yield the rows that were kept, with their dialogues."""
+    for row in rows:
+        if row.outcome == "kept" and row.draft is not None:
+            yield row, row.draft
+
+
+def image_path(row: int, number: int, image: Image) -> str:
+    """Return where an image of a dialogue is, relative to the records."""
+    extension = EXTENSIONS.get(image.media_type, "img")
+    return f"{IMAGES}/{row // PER_FOLDER:04d}/{row + 1}_{number}.{extension}"
+
+
+def to_record(number: int, draft: Draft, paths: list[str]) -> dict[str, Any]:
+    """Return a dialogue as a record of WEAVE's files. `idx` counts from 1."""
+    chats: list[dict[str, Any]] = []
+    for turn in draft.turns:
+        chats.append({"role": "user", "type": "text", "content": turn.text})
+        if turn.makes is None:
+            reply: dict[str, Any] = {"type": "text", "content": turn.answer, "key_point": None}
+        else:
+            reply = {"type": "image", "content": f"Image #{turn.makes}", "key_point": dict(turn.key_points)}
+        chats.append({"role": "assistant", **reply})
+    return {"idx": number + 1, "domain": draft.domain, "images": paths, "chats": chats}
+
+
+def link_image(blobs: Blobs, image: Image, target: Path) -> None:
+    """Put an image of the store at a path: as a hard link, or as a copy where there are none."""
+    source = blobs.path(image.digest)
+    if not blobs.has(image):
+        raise ImageError(
+            f"{image.digest[:12]} is not in the image store {blobs.root}: run the same build again to have it made anew"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)

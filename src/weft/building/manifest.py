@@ -1,0 +1,141 @@
+"""What a build is: `build.json` in its folder. The same recipe, options and models go on with it; others are refused.
+
+The number of seeds is no part of it: more seeds extend a build. Nor is the address of a model that has a version.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from weft.building.parts import PARTS
+from weft.building.recipe import Recipe
+from weft.errors import UserError
+from weft.models.endpoint import Endpoint
+from weft.secrets import strip_url_secrets
+from weft.store.blobs import write_file
+
+FILE = "build.json"
+FORMAT = 1
+RUN_PREFIX = "build-"  # of the name under which a build's calls are journalled
+
+
+class BuildManifest(Struct, frozen=True):
+    """What decides the content of a build."""
+
+    recipe: str  # its name, or file.py:NAME
+    version: str
+    options: dict[str, Any]
+    models: dict[str, dict[str, Any]]  # by role: the identity of its endpoint
+    sources: str = ""  # digest of the files that seeds are made from
+    part_size: int = 50
+    seeds: int = 0  # so far
+    home: str = ""  # where its calls and images are, relative to its folder; empty: in the folder itself
+    names: dict[str, str] = {}  # by role: what the user called the model
+    steps: tuple[str, ...] = ()
+    format: int = FORMAT
+
+    @property
+    def run(self) -> str:
+        """The name under which its calls are journalled."""
+        content = [self.recipe, self.version, self.options, self.models, self.sources]
+        digest = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
+        return f"{RUN_PREFIX}{digest[:12]}"
+
+
+def build_manifest(
+    name: str,
+    recipe: Recipe,
+    endpoints: Mapping[str, Endpoint],
+    *,
+    seeds: int,
+    part_size: int,
+    out: Path,
+    home: Path,
+) -> BuildManifest:
+    """Return the manifest of a build that is about to begin."""
+    models: dict[str, dict[str, Any]] = {}
+    for role, endpoint in endpoints.items():
+        encoded = msgspec.json.encode(dict(endpoint.identity), order="deterministic", enc_hook=str)
+        models[role] = msgspec.json.decode(encoded)
+    relative_home = ""
+    if home != out:
+        relative_home = os.path.relpath(home, out)
+    return BuildManifest(
+        recipe.name or name,
+        recipe.version,
+        msgspec.to_builtins(recipe.options),
+        models,
+        recipe.source_digest(),
+        part_size,
+        seeds,
+        relative_home,
+        {role: strip_url_secrets(endpoint.name) for role, endpoint in endpoints.items()},
+        tuple(step.name for step in recipe.steps()),
+    )
+
+
+def continue_manifest(out: Path, wanted: BuildManifest) -> BuildManifest:
+    """Return the manifest with which to go on in a folder: its own one, with as many seeds as the larger of the two.
+
+    Raises UserError if the folder has another build, or is no build's.
+    """
+    if not (out / FILE).exists():
+        if (out / PARTS).exists():
+            raise UserError(f"{out} has parts of a build, and no {FILE}: use another --out")
+        return wanted
+    before = read_manifest(out)
+    difference = describe_difference(before, wanted)
+    if difference:
+        raise UserError(f"{out} has another build ({difference}): use another --out")
+    return msgspec.structs.replace(
+        wanted, part_size=before.part_size, seeds=max(before.seeds, wanted.seeds), home=before.home
+    )
+
+
+def describe_difference(before: BuildManifest, wanted: BuildManifest) -> str:
+    """Return the first difference that makes two builds different ones; empty if they are the same."""
+    for what in ("recipe", "version", "sources"):
+        old: Any = msgspec.structs.asdict(before)[what]
+        new: Any = msgspec.structs.asdict(wanted)[what]
+        if old != new:
+            return f"its {what} is {old or 'none'}, not {new or 'none'}"
+    for name in {**before.options, **wanted.options}:
+        if before.options.get(name) != wanted.options.get(name):
+            return f"its option {name} is {before.options.get(name)!r}, not {wanted.options.get(name)!r}"
+    for role in {**before.models, **wanted.models}:
+        if before.models.get(role) != wanted.models.get(role):
+            return f"its {role} is {before.names.get(role, 'nobody')}, with other settings or another model"
+    return ""
+
+
+def read_manifest(out: Path) -> BuildManifest:
+    """Read a build's manifest. Raises UserError if there is none, or it cannot be read."""
+    file = out / FILE
+    try:
+        manifest = msgspec.json.decode(file.read_bytes(), type=BuildManifest)
+    except FileNotFoundError:
+        raise UserError(f"{out} is no build: it has no {FILE}") from None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
+    if manifest.format != FORMAT:
+        raise UserError(f"{file} was written by another weft (format {manifest.format}, this one writes {FORMAT})")
+    if not 0 < manifest.part_size <= 100_000 or manifest.seeds < 0:
+        raise UserError(f"{file} cannot be read: its part size or its number of seeds is impossible")
+    return manifest
+
+
+def write_manifest(out: Path, manifest: BuildManifest) -> None:
+    """Write a build's manifest."""
+    out.mkdir(parents=True, exist_ok=True)
+    data = msgspec.json.format(msgspec.json.encode(manifest, order="sorted"), indent=1) + b"\n"
+    write_file(out / FILE, data, durable=True, world_readable=True)
+
+
+def home_of(out: Path, manifest: BuildManifest) -> Path:
+    """Return the home that has the calls and images of a build."""
+    return (out / manifest.home).absolute() if manifest.home else out.absolute()

@@ -1,0 +1,156 @@
+"""`weft build RECIPE`, made when it is called from the recipe's roles and options."""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from weft.cli.benchmark_command import METAVARS, OWN_PREFIX, build_option
+from weft.cli.help import CONTEXT_SETTINGS, keep_examples
+from weft.cli.options import DRY_RUN_HELP, parse_pairs
+from weft.errors import UserError
+
+ROLE_PREFIX = "role_"  # of parameters that are a recipe's roles
+SECTIONS = ("Roles", "Options of the recipe", "Options")
+EXAMPLES = """Build a dataset with the recipe {name}: {title}.
+
+Killed at any point, the same command goes on; more --seeds later extend the build. The folder then has WEAVE's files
+(`weft run weave --data DIR` reads them), and `weft build export` writes others.
+
+Examples:
+
+  weft build {name} --seeds 1000 {roles} --out DIR --dry-run
+
+  weft build {name} --seeds 1000 {roles} --out DIR --budget 50
+
+  weft build status DIR
+"""
+
+
+class RecipeCommand(TyperCommand):
+    """A command about one recipe. Its help has a section for roles, and one for the recipe's own options."""
+
+    recipe_name = ""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            details = vars(error)
+            if "option_name" not in details:
+                raise
+            roles = [param.opts[0] for param in self.params if str(param.name).startswith(ROLE_PREFIX)]
+            own = [param.opts[0] for param in self.params if str(param.name).startswith(OWN_PREFIX)]
+            raise UserError(
+                f"{self.recipe_name} has no role or option {details['option_name']}; its roles are {', '.join(roles)}, "
+                f"its options {', '.join(own) or 'none'}; `--help` lists all"
+            ) from None
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in SECTIONS}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            title = SECTIONS[2]
+            if str(param.name).startswith(ROLE_PREFIX):
+                title = SECTIONS[0]
+            elif str(param.name).startswith(OWN_PREFIX):
+                title = SECTIONS[1]
+            sections[title].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def make_recipe_command(name: str, work: Any) -> Any:
+    """Return the command of a recipe, which calls `work(name, values)`."""
+    from weft.benchmarks.options import list_options
+    from weft.building.recipe import load_recipe
+
+    kind = load_recipe(name)
+    parameters: list[inspect.Parameter] = []
+    for role in kind.roles:
+        about = f"The model that {role.about or f'makes {role.makes}s'}."
+        if role.stands_in:
+            about += f" [default: that of --{role.stands_in}]"
+        elif role.optional:
+            about += " [optional]"
+        metavar = "NAME[,NAME]" if role.several else "NAME"
+        parameters.append(
+            build_option(ROLE_PREFIX + role.name, str, {"help": about, "metavar": metavar}, _flag(role.name))
+        )
+    for option in list_options(kind.Options):
+        metavar = "|".join(option.choices) or METAVARS.get(option.kind, "TEXT")
+        default = f" [default: {option.default}]" if option.default != "" else ""
+        settings = {"help": f"{option.help}{default}", "metavar": metavar}
+        parameters.append(build_option(OWN_PREFIX + option.name, option.kind, settings, _flag(option.name)))
+    parameters += _common_parameters()
+
+    def run(**values: Any) -> None:
+        work(name, values)
+
+    required = [role for role in kind.roles if not role.optional]
+    roles = " ".join(f"--{role.name} MODEL" for role in required)
+    run.__doc__ = keep_examples(EXAMPLES.format(name=name, title=kind.title or kind.name, roles=roles))
+    run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    command_class = type("Command", (RecipeCommand,), {"recipe_name": kind.name or name})
+    app.command(name, cls=command_class, context_settings=CONTEXT_SETTINGS)(run)
+    return get_command(app)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _common_parameters() -> list[inspect.Parameter]:
+    """Return the options that all recipes have."""
+    options: list[tuple[str, Any, dict[str, Any]]] = [
+        ("out", Path, {"help": "The folder of the build.", "metavar": "DIR"}),
+        ("seeds", int, {"help": "How many seeds, from number 0. [default: 100]", "metavar": "N", "min": 1}),
+        ("model_opt", list[str], {"help": "ROLE.NAME=VALUE for a role's model. Repeatable.", "metavar": "NAME=VALUE"}),
+        ("preset", list[str], {"help": "ROLE=NAME: a preset for a role's model. Repeatable.", "metavar": "NAME=VALUE"}),
+        ("budget", float, {"help": "Stop before this command has spent more.", "metavar": "USD", "min": 0}),
+        (
+            "concurrency",
+            int,
+            {"help": "Calls in flight at one model. Default: found by trying.", "metavar": "N", "min": 1},
+        ),
+        ("part_size", int, {"help": "Seeds of one part file. [default: 50]", "metavar": "N", "min": 1}),
+        ("home", Path, {"help": "Journal and images. Default: the folder of the build.", "metavar": "PATH"}),
+    ]
+    parameters = [build_option(name, kind, settings) for name, kind, settings in options]
+    parameters.append(
+        build_option("probe", bool, {"help": "Do not ask each model a small question first."}, "--no-probe")
+    )
+    parameters.append(build_option("dry_run", bool, {"help": DRY_RUN_HELP}, "--dry-run"))
+    return parameters
+
+
+def read_values(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `BuildRequest` from a command's values."""
+    if values["out"] is None:
+        raise UserError("give --out DIR, the folder of the build")
+    fields: dict[str, Any] = {
+        "recipe": name,
+        "models": _pop(values, ROLE_PREFIX),
+        "options": _pop(values, OWN_PREFIX),
+        "model_options": parse_pairs(values["model_opt"], "--model-opt"),
+        "presets": parse_pairs(values["preset"], "--preset"),
+    }
+    for field in ("out", "seeds", "budget", "concurrency", "part_size", "home"):
+        if values[field] is not None:
+            fields[field] = values[field]
+    return fields
+
+
+def _pop(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {
+        key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix) and value is not None
+    }

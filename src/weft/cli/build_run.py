@@ -1,0 +1,90 @@
+"""Runs a build with its progress on the terminal, and says how it ended."""
+
+import contextlib
+import threading
+from collections.abc import Generator
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from weft.building.build import BuildOutcome, OpenBuild, run_build
+from weft.building.progress import BuildProgress
+from weft.building.request import BuildRequest
+from weft.cli.outcome import COMPLETE, INCOMPLETE, RESUME, exit_code_for
+from weft.cli.progress import BAR_INTERVAL_S, JOIN_TIMEOUT_S, LINE_INTERVAL_S
+from weft.cli.screen import Screen
+from weft.cli.terminal import complain, say
+from weft.evaluation.event_loop import run_in_loop
+from weft.untrusted import format_for_terminal
+
+TOP_REASONS = 3  # that a line of progress shows
+
+
+def run_and_report(request: BuildRequest) -> int:
+    """Build, print the conclusion, and return the exit code: 0 whole, 1 not whole, 2 a user's mistake, 130 stopped."""
+    console = Screen(stderr=True, soft_wrap=True)
+    with contextlib.ExitStack() as showing:
+
+        def start(opened: OpenBuild) -> None:
+            console.print(f"build {opened.manifest.run}: {opened.manifest.recipe}, {opened.request.seeds:,} seeds")
+            for note in opened.notes:
+                console.print(f"note: {note}")
+            showing.enter_context(show_progress(opened.progress, console))
+
+        outcome = run_in_loop(run_build(request, start))
+    return report(outcome)
+
+
+def report(outcome: BuildOutcome) -> int:
+    """Print how a build ended, and return the exit code."""
+    say(outcome.progress.describe())
+    if outcome.reason is not None:
+        complain(str(outcome.reason))
+        say(RESUME)
+        return exit_code_for(outcome.reason)
+    say(f"dataset: {outcome.out}; yields and reasons: weft build status {outcome.out}")
+    if outcome.failed:
+        say(f"{outcome.failed} seeds failed through no fault of their own: the same command tries them again")
+        return INCOMPLETE
+    return COMPLETE
+
+
+@contextlib.contextmanager
+def show_progress(progress: BuildProgress, console: Console) -> Generator[None]:
+    """Show progress until the block ends. A thread reads the counters; it never changes anything."""
+    done = threading.Event()
+    target = _show_bar if console.is_terminal else _print_lines
+    thread = threading.Thread(target=target, args=(progress, console, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(JOIN_TIMEOUT_S)
+
+
+def _show_bar(progress: BuildProgress, console: Console, done: threading.Event) -> None:
+    from rich.console import Group
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
+    )
+    bar = Progress(*columns, console=console, auto_refresh=False)
+    task = bar.add_task("seeds", total=progress.total, completed=progress.earlier)
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        while not done.wait(BAR_INTERVAL_S):
+            bar.update(task, completed=progress.done, total=progress.total)
+            lines = [progress.describe()]
+            lines += [f"{reason}: {count:,}" for reason, count in progress.dropped.most_common(TOP_REASONS)]
+            live.update(Group(bar, *(Text(format_for_terminal(line), style="dim") for line in lines)))
+
+
+def _print_lines(progress: BuildProgress, console: Console, done: threading.Event) -> None:
+    while not done.wait(LINE_INTERVAL_S):
+        console.print(progress.describe())

@@ -1,0 +1,79 @@
+"""A recipe as a diagram, and a build's status, as lines of text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from weft.benchmarks.options import list_options
+from weft.building.recipe import Recipe, Role
+from weft.building.status import BuildStatus
+
+
+def describe_recipe(kind: type[Recipe], name: str) -> Iterator[str]:
+    """Yield a recipe's title, its steps as a diagram, its roles and its options."""
+    recipe = kind(kind.Options())
+    steps = recipe.steps()
+    width = max(len(step.name) for step in steps)
+    yield f"{kind.name or name}, version {kind.version}: {kind.title}"
+    yield ""
+    yield f"  {'seeds':<{width}}  by number, always the same"
+    for step in steps:
+        asked = f"  [{', '.join(step.roles)}]" if step.roles else ""
+        yield "  |"
+        yield f"  {step.name:<{width}}  {step.about}{asked}"
+    yield "  |"
+    yield "  dialogues"
+    yield ""
+    yield "Roles:"
+    for role in kind.roles:
+        yield f"  --{role.name:<12} {role.makes:<6} {_describe_role(role)}"
+    options = list_options(kind.Options)
+    if options:
+        yield ""
+        yield "Options:"
+    for option in options:
+        flag = option.name.replace("_", "-")
+        yield f"  --{flag:<17} {option.help} [{option.default if option.default != '' else 'none'}]"
+
+
+def _describe_role(role: Role) -> str:
+    words = role.about
+    if role.several:
+        words += "; several models with commas"
+    if role.stands_in:
+        return f"{words} (default: the {role.stands_in})"
+    if role.optional:
+        return f"{words} (optional)"
+    return words
+
+
+def describe_status(status: BuildStatus, out: Path) -> Iterator[str]:
+    """Yield a build's yields, reasons, calls and cost."""
+    manifest = status.manifest
+    yield f"{manifest.recipe}, version {manifest.version}, {manifest.seeds:,} seeds in {out}"
+    state = "complete" if status.parts_done == status.parts else "the same command goes on"
+    yield f"parts done: {status.parts_done} of {status.parts} ({state})"
+    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(status.outcomes.items()))
+    yield f"seeds done: {status.rows:,} ({counts or 'none yet'})"
+    if status.kept:
+        per = f"{status.turns / status.kept:.2f} turns and {status.images / status.kept:.2f} images each"
+        yield f"dialogues kept: {status.kept:,} ({status.kept / status.rows:.1%}), {per}"
+    yield ""
+    yield f"{'step':<12}{'in':>9}{'out':>9}{'yield':>8}"
+    for step in status.steps:
+        share = f"{step.left / step.entered:.1%}" if step.entered else "-"
+        yield f"{step.step:<12}{step.entered:>9,}{step.left:>9,}{share:>8}"
+        for reason, count in step.reasons.items():
+            yield f"{'':<14}{count:,} {reason}"
+    if status.counts:
+        yield ""
+        for name, count in sorted(status.counts.items()):
+            yield f"{name:<28}{count:>9,}"
+    yield ""
+    for total in status.calls:
+        cost = "price unknown" if total.cost is None else f"${total.cost:.2f}"
+        model = manifest.names.get(total.role, "")
+        yield f"{total.role:<12}{model:<32} {total.calls:>9,} calls, {total.answered:,} answered, {cost}"
+    if status.cost is None:
+        yield "cost of a kept dialogue: unknown, since a price is"
+    elif status.cost_per_kept is not None:
+        yield f"cost of a kept dialogue: ${status.cost_per_kept:.4f} (${status.cost:.2f} for all seeds)"

@@ -1,0 +1,347 @@
+"""`weave-fusion`: several images become one, after some of them had to be restored first.
+
+Inputs are drawn from captions, or are the user's originals. They are fused. Then inputs are edited in one of five
+kinds, and each edit gets an instruction that undoes it. The dialogue shows the edited inputs: a turn restores each,
+and the last one fuses what earlier turns restored, so that later turns need earlier images.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any, cast
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from weft.building.context import Context
+from weft.building.draft import Attempt, Draft, DraftTurn, Row
+from weft.building.gates.choose import GateOptions, choose_gates, has_level
+from weft.building.gates.rules import MARKER, find_draft_problem, find_text_problem
+from weft.building.orders import Gate, Order, add_attempts, make_image
+from weft.building.recipe import Dropped, Recipe, Role, Step
+from weft.building.references import renumber_text
+from weft.errors import ImageError, UserError
+from weft.store.images import MAX_BYTES
+from weft.types import Image, Message, Reply, Request, Text
+from weft.untrusted import read_file
+from weft_recipes.fusion_prompts import (
+    ANSWER_SCHEMA,
+    EDIT_SCHEMA,
+    KINDS,
+    QUESTION_SCHEMA,
+    THEMES,
+    FusionPrompts,
+    script_schema,
+)
+from weft_recipes.stand_ins import fusion_reply
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+
+
+class FusionOptions(GateOptions, frozen=True):
+    captions: Annotated[str, Meta(description="A text file with one caption a line, of which inputs are drawn.")] = ""
+    originals: Annotated[str, Meta(description="A folder of images that are used as inputs; nothing is drawn.")] = ""
+    inputs: Annotated[int, Meta(ge=2, le=3, description="Inputs of a dialogue.")] = 2
+    questions: Annotated[float, Meta(ge=0, le=1, description="Share of dialogues with a question at the end.")] = 0.2
+
+
+class Fusion(Recipe):
+    name = "weave-fusion"
+    version = "1"
+    title = "Inputs are restored from their edits, then fused: WEAVE's fusion pathway"
+    roles = (
+        Role("writer", "text", "writes captions, the fusion, edits and what undoes them", sees=True),
+        Role("painter", "image", "draws inputs; the second one those of the first that are weak", several=True),
+        Role("editor", "image", "fuses and edits images", sees=True),
+        Role("mender", "image", "repeats what the editor did wrong", optional=True, sees=True, stands_in="editor"),
+        Role("checker", "text", "scores images; without one only rules and pixels decide", optional=True, sees=True),
+    )
+    Options = FusionOptions
+    prompts = FusionPrompts()
+
+    def check(self, roles: Mapping[str, Sequence[str]]) -> None:
+        options = self.options
+        if options.captions and options.originals:
+            raise UserError("--captions and --originals: give one of the two")
+        if options.captions and len(self._captions) < options.inputs:
+            raise UserError(f"{options.captions} has {len(self._captions)} captions, and needs {options.inputs}")
+        if options.originals and len(self._originals) < options.inputs:
+            raise UserError(
+                f"{options.originals} has {len(self._originals)} images ({', '.join(IMAGE_SUFFIXES)}), "
+                f"and needs {options.inputs}"
+            )
+
+    @cached_property
+    def _captions(self) -> list[str]:
+        file = Path(self.options.captions)
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeError) as error:
+            raise UserError(f"--captions {file} cannot be read: {error}") from None
+        return list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+
+    @cached_property
+    def _originals(self) -> list[Path]:
+        folder = Path(self.options.originals)
+        if not folder.is_dir():
+            raise UserError(f"--originals {folder}: there is no such folder")
+        return sorted(file for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
+
+    def source_digest(self) -> str:
+        lines: list[str] = []
+        if self.options.captions:
+            lines = self._captions
+        if self.options.originals:
+            lines = [f"{file.name} {file.stat().st_size}" for file in self._originals]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] if lines else ""
+
+    def seed(self, number: int) -> Row:
+        rng = Random(f"{self.name} {number}")
+        count = self.options.inputs
+        facts: dict[str, Any] = {
+            "theme": rng.choice(THEMES),
+            "kinds": [rng.choice(KINDS) for _ in range(count)],
+            "asks": rng.random() < self.options.questions,
+        }
+        if self.options.captions:
+            facts["captions"] = _take(self._captions, number, count)
+        if self.options.originals:
+            facts["originals"] = [str(file) for file in _take(self._originals, number, count)]
+        return Row(number, facts)
+
+    def steps(self) -> Sequence[Step]:
+        return (
+            Step("write", self.write, "captions of the inputs, and how they are fused", ("writer",)),
+            Step("draw", self.draw, "the inputs, from their captions or from the folder", ("painter", "checker")),
+            Step("fuse", self.fuse, "the inputs into one image", ("editor", "mender", "checker")),
+            Step(
+                "edit",
+                self.edit,
+                "inputs, each with the instruction that undoes it",
+                ("writer", "editor", "mender", "checker"),
+            ),
+            Step("ask", self.ask, "a question about the result, in some dialogues", ("writer", "checker")),
+            Step("assemble", self.assemble, "edited inputs -> restored -> fused"),
+        )
+
+    def gates(self, context: Context) -> list[Gate]:
+        return choose_gates(self.options, has_checker=context.has("checker"))
+
+    def makers(self, context: Context) -> list[str]:
+        """Who edits: the editor, then the mender as often as it may."""
+        mender = "mender" if context.has("mender") else "editor"
+        return ["editor", *[mender] * self.options.mends]
+
+    async def write(self, row: Row, context: Context) -> Row:
+        count = self.options.inputs
+        images = await asyncio.gather(*(_load(path, context) for path in row.facts.get("originals", ())))
+        captions: list[str] = row.facts.get("captions", [])
+        prompt = self.prompts.script(row.number, row.facts["theme"], captions, shown=len(images), count=count)
+        script = await context.write(
+            "writer",
+            prompt,
+            script_schema(count),
+            images=images,
+            task="fusion script",
+            material={"seed": (Text(str(row.number)),)},
+        )
+        if has_level(self.options, "rules"):
+            _check_script(script, count)
+        facts = {**row.facts, "script": {**script, "captions": captions or script["captions"]}}
+        return replace(row, facts={**facts, "inputs": list(images)})
+
+    async def draw(self, row: Row, context: Context) -> Row:
+        if row.facts["inputs"]:
+            return row
+        makers = context.players("painter")
+        orders = [
+            Order(f"input {index}", caption) for index, caption in enumerate(row.facts["script"]["captions"], start=1)
+        ]
+        row, images = await self._make_all(row, orders, makers, context)
+        if None in images:
+            raise Dropped("an input could not be drawn", row=row)
+        return replace(row, facts={**row.facts, "inputs": images})
+
+    async def fuse(self, row: Row, context: Context) -> Row:
+        order = Order("fusion", row.facts["script"]["fusion"], tuple(row.facts["inputs"]), "fuse")
+        row, images = await self._make_all(row, [order], self.makers(context), context)
+        if images[0] is None:
+            raise Dropped("the fusion could not be made", row=row)
+        return replace(row, facts={**row.facts, "fused": images[0]})
+
+    async def edit(self, row: Row, context: Context) -> Row:
+        inputs: list[Image] = row.facts["inputs"]
+        edits = await asyncio.gather(
+            *(
+                self._write_edit(row, index, kind, image, context)
+                for index, (kind, image) in enumerate(zip(row.facts["kinds"], inputs, strict=True), start=1)
+            )
+        )
+        orders = [
+            Order(f"edit {index}", edit["instruction"], (image,), "edit")
+            for index, (edit, image) in enumerate(zip(edits, inputs, strict=True), start=1)
+            if edit
+        ]
+        row, images = await self._make_all(row, orders, self.makers(context), context)
+        made = dict(zip((order.item for order in orders), images, strict=True))
+        edited = [made.get(f"edit {index}") for index in range(1, len(inputs) + 1)]
+        if not any(edited):
+            raise Dropped("no edit could be made", row=row)
+        return replace(row, facts={**row.facts, "edits": list(edits), "edited": edited})
+
+    async def _write_edit(
+        self, row: Row, index: int, kind: str, image: Image, context: Context
+    ) -> dict[str, Any] | None:
+        """Return an edit of one input with its reverse; None if the writer's does not obey the rules."""
+        try:
+            edit = await context.write(
+                "writer",
+                self.prompts.edit(row.number, kind),
+                EDIT_SCHEMA,
+                images=[image],
+                task="edit",
+                material={"seed": (Text(f"{row.number} {index}"),), "kind": (Text(kind),), "image": (image,)},
+            )
+        except Dropped:
+            return None
+        if has_level(self.options, "rules"):
+            problems = [find_text_problem(edit[name], images=1, needs=(1,)) for name in ("instruction", "reverse")]
+            if any(problems) or edit["requirement"].count(MARKER) != 1:
+                return None
+        return edit
+
+    async def ask(self, row: Row, context: Context) -> Row:
+        if not row.facts["asks"]:
+            return row
+        fused: Image = row.facts["fused"]
+        try:
+            question = await context.write(
+                "writer",
+                self.prompts.question(row.number),
+                QUESTION_SCHEMA,
+                images=[fused],
+                task="question",
+                material={"seed": (Text(str(row.number)),), "image": (fused,)},
+            )
+        except Dropped:
+            return row
+        if not await self._is_right(question, fused, context):
+            return replace(row, counts={**row.counts, "questions lost": 1})
+        return replace(row, facts={**row.facts, "question": question}, counts={**row.counts, "questions": 1})
+
+    async def _is_right(self, question: Mapping[str, str], image: Image, context: Context) -> bool:
+        if has_level(self.options, "rules") and find_text_problem(question["question"], images=1, needs=(1,)):
+            return False
+        if not has_level(self.options, "judge") or not context.has("checker"):
+            return True
+        try:
+            verdict = await context.write(
+                "checker",
+                self.prompts.check_answer(question["question"], question["answer"]),
+                ANSWER_SCHEMA,
+                images=[image],
+                task="check answer",
+                material={
+                    "question": (Text(question["question"]),),
+                    "answer": (Text(question["answer"]),),
+                    "image": (image,),
+                },
+            )
+        except Dropped:
+            return False
+        return verdict["asked_score"] >= self.options.least_score
+
+    async def assemble(self, row: Row, context: Context) -> Row:
+        draft = assemble_fusion(row.facts)
+        if has_level(self.options, "rules"):
+            problem = find_draft_problem(draft)
+            if problem:
+                raise Dropped(problem)
+        return replace(row, draft=draft, facts={})
+
+    async def _make_all(
+        self, row: Row, orders: Sequence[Order], makers: Sequence[str], context: Context
+    ) -> tuple[Row, list[Image | None]]:
+        """Have several images made at once."""
+        gates = self.gates(context)
+        results = await asyncio.gather(*(make_image(order, makers, gates, context) for order in orders))
+        attempts: list[Attempt] = []
+        for _, tried in results:
+            attempts += tried
+        return add_attempts(row, attempts), [image for image, _ in results]
+
+    def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
+        return fusion_reply(request, self.options.inputs)
+
+
+def assemble_fusion(facts: Mapping[str, Any]) -> Draft:
+    """Return the dialogue: images that come first are edited inputs, or inputs of which no edit could be made."""
+    inputs = cast(list[Image], facts["inputs"])
+    edited = cast(list[Image | None], facts["edited"])
+    shown = [image or original for image, original in zip(edited, inputs, strict=True)]
+    images = list(shown)
+    places: dict[int, int] = {}  # number among the inputs -> number in the dialogue
+    turns: list[DraftTurn] = []
+    for index, (edit, image) in enumerate(zip(facts["edits"], edited, strict=True), start=1):
+        places[index] = index
+        if image is None:
+            continue
+        images.append(inputs[index - 1])
+        places[index] = len(images)
+        turns.append(
+            DraftTurn(
+                renumber_text(edit["reverse"], {1: index}),
+                "reverse",
+                len(images),
+                key_points={f"GT #{index}": edit["requirement"]},
+            )
+        )
+    images.append(facts["fused"])
+    points: dict[str, str] = {}
+    for point in facts["script"]["points"]:
+        number = places[point["image"]]
+        source = "Image" if number > len(shown) else "GT"
+        points[f"{source} #{number}"] = point["requirement"]
+    turns.append(DraftTurn(renumber_text(facts["script"]["fusion"], places), "fuse", len(images), key_points=points))
+    if "question" in facts:
+        text = renumber_text(facts["question"]["question"], {1: len(images)})
+        turns.append(DraftTurn(text, "question", answer=facts["question"]["answer"]))
+    return Draft("fusion", tuple(images), tuple(turns))
+
+
+def _check_script(script: Mapping[str, Any], count: int) -> None:
+    """Raise Dropped for a script that breaks a rule."""
+    problem = find_text_problem(script["fusion"], images=count, needs=tuple(range(1, count + 1)))
+    if problem:
+        raise Dropped(problem, script["fusion"])
+    captions = [str(caption).strip().lower() for caption in script["captions"]]
+    if "" in captions or len(set(captions)) < count:
+        raise Dropped("two inputs are the same, or one is empty")
+    for point in script["points"]:
+        if point["image"] > count or point["requirement"].count(MARKER) != 1:
+            raise Dropped("a key point's image marker is missing, or its image is", point["requirement"])
+
+
+async def _load(path: str, context: Context) -> Image:
+    """Store one of the user's originals."""
+    try:
+        data = await asyncio.to_thread(read_file, Path(path), MAX_BYTES, ImageError)
+        return await asyncio.to_thread(context.blobs.put, data)
+    except (ImageError, OSError) as error:
+        raise Dropped("an original cannot be read", f"{path}: {error}") from None
+
+
+def _take(items: Sequence[Any], number: int, count: int) -> list[Any]:
+    """Return the items of one seed: the next ones each time, and other company each time round."""
+    start = number * count
+    rounds = start // len(items)
+    chosen: list[Any] = []
+    for index in range(count):
+        place = (start + index * (1 + rounds)) % len(items)
+        while items[place] in chosen:
+            place = (place + 1) % len(items)
+        chosen.append(items[place])
+    return chosen

@@ -1,0 +1,105 @@
+"""`tabletop-fusion` and `tabletop-recall`: the recipes of WEAVE's pathways with short prompts, since tabletop models
+read what a question is about, not its words; and with the sidecar by which the exact judge knows every reference."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from weft.building.context import Context
+from weft.building.draft import Draft, DraftTurn, Row
+from weft.building.recipe import Step
+from weft.types import Message, Reply, Request
+from weft_recipes.fusion import Fusion
+from weft_recipes.fusion_prompts import FusionPrompts
+from weft_recipes.recall import Recall
+from weft_recipes.recall_prompts import RecallPrompts
+from weft_tabletop.make.sidecar import write_sidecar
+from weft_tabletop.world.language import parse
+from weft_tabletop.world.readings import read_image
+from weft_tabletop.world.wordings import QUESTIONS
+
+
+class ShortFusionPrompts(FusionPrompts):
+    def script(self, number: int, theme: str, captions: Sequence[str], *, shown: int, count: int) -> str:
+        return f"Write fusion script {number + 1}."
+
+    def edit(self, number: int, kind: str) -> str:
+        return f"Write an edit ({kind}) of Image #1 and its reverse, for dialogue {number + 1}."
+
+    def question(self, number: int) -> str:
+        return f"Write a question about Image #1, for dialogue {number + 1}."
+
+    def check_answer(self, question: str, answer: str) -> str:
+        return f"Check this answer about Image #1: {question} {answer}"
+
+
+class ShortRecallPrompts(RecallPrompts):
+    def script(self, number: int, subject: str, rounds: int) -> str:
+        return f"Write recall script {number + 1} of {rounds} rounds."
+
+    def check(self, script: str) -> str:
+        return f"Check this script: {script}"
+
+
+class TabletopFusion(Fusion):
+    name = "tabletop-fusion"
+    title = "The fusion pathway on the tabletop, with exact references"
+    prompts = ShortFusionPrompts()
+
+    def steps(self) -> Sequence[Step]:
+        return (*super().steps(), Step("refer", add_references, "what the exact judge must know of each turn"))
+
+    def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
+        write_references(folder, rows)
+
+    def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
+        return None
+
+
+class TabletopRecall(Recall):
+    name = "tabletop-recall"
+    title = "The recall pathway on the tabletop, with exact references"
+    prompts = ShortRecallPrompts()
+
+    def steps(self) -> Sequence[Step]:
+        return (*super().steps(), Step("refer", add_references, "what the exact judge must know of each turn"))
+
+    def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
+        write_references(folder, rows)
+
+    def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
+        return None
+
+
+async def add_references(row: Row, context: Context) -> Row:
+    """Add to each turn what the sidecar says of it."""
+    draft = row.draft
+    if draft is None:
+        return row
+    turns = tuple(replace(turn, gold=find_reference(draft, turn, context)) for turn in draft.turns)
+    return replace(row, draft=replace(draft, turns=turns))
+
+
+def find_reference(draft: Draft, turn: DraftTurn, context: Context) -> dict[str, Any] | None:
+    """Return what the sidecar says of a turn; None for one that is not in the tabletop's words."""
+    request = parse(turn.text)
+    if request is None:
+        return None
+    if request.kind in QUESTIONS or turn.makes is None:
+        return {"kind": request.kind, "answer": turn.answer}
+    base = int(request.images["image"].removeprefix("Image #"))
+    before = read_image(draft.images[base - 1], context.blobs).scene
+    after = read_image(draft.images[turn.makes - 1], context.blobs).scene
+    points = [{"check": "done"}, *([{"check": "taken"}] if "source" in request.images else [])]
+    return {"kind": request.kind, "args": dict(request.args), "points": points, "cells": before.changed_cells(after)}
+
+
+def write_references(folder: Path, rows: Iterable[Row]) -> None:
+    """Write the sidecar for the exact judge."""
+    samples: dict[str, Any] = {}
+    for row in rows:
+        if row.draft is not None:
+            samples[str(row.number + 1)] = {"turns": [turn.gold for turn in row.draft.turns]}
+    write_sidecar(folder, samples)
