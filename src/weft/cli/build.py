@@ -19,7 +19,7 @@ Examples:
 
   weft build show weave-recall
 
-  weft build tabletop-recall --seeds 20 --writer tabletop/oracle --painter tabletop/oracle --out DIR
+  weft build tabletop-recall --writer tabletop/oracle --painter tabletop/oracle --out DIR
 
   weft build mine.py:Postcards --seeds 100 --writer MODEL --painter MODEL --out DIR
 
@@ -45,7 +45,12 @@ app = typer.Typer(cls=BuildGroup, no_args_is_help=True, rich_markup_mode=None, h
 
 @app.command("list")
 def list_all() -> None:
-    """List the recipes with their roles."""
+    """List the recipes with their roles.
+
+    Examples:
+
+      weft build list
+    """
     from weft.building.recipe import list_recipes, load_recipe
 
     for name in sorted(list_recipes()):
