@@ -26,6 +26,7 @@ from weft.cli.terminal import open_in_browser, print_or_write, say
 if TYPE_CHECKING:
     from weft.evaluation.session import Session
     from weft.evaluation.suite import ScoreCard
+    from weft.store.journal import Journal
 
 app = typer.Typer(cls=HelpGroup, no_args_is_help=True, rich_markup_mode=None)
 FORMATS = ("text", "html", "md", "latex", "csv", "json")
@@ -33,7 +34,7 @@ FORMATS = ("text", "html", "md", "latex", "csv", "json")
 
 @app.callback()
 def suite() -> None:
-    """Run several benchmarks with several models: one score card.
+    """Run several benchmarks with several models: one score card, with what other tools measured.
 
     The suite is in the [suite.BENCHMARK] sections of weft.toml, or of a file given by --config.
 
@@ -42,6 +43,8 @@ def suite() -> None:
       weft suite run --models bagel,janus --judge judge
 
       weft suite report --format html --open
+
+      weft suite import outputs/20261119_135539 --model bagel
     """
 
 
@@ -149,21 +152,23 @@ def report(
 
       weft suite report --format latex --out card.tex
     """
+    from weft.evaluation.imports.store import load
     from weft.evaluation.suite import build_score_card
     from weft.report import score_card
     from weft.report.render import render
     from weft.report.select import parse_choices
-    from weft.workspace import open_journal
 
     check_format(format, FORMATS)
     if format == "text":
         _print_score_card(home, benchmark, average=average)
         return
-    journal = open_journal(home)
-    card = build_score_card(journal, benchmark, average=average)
+    imported = load(home)
+    journal = _open_journal(home, needed=not imported)
+    card = build_score_card(journal, benchmark, average=average, imported=imported)
     if format != "html":
         choices = parse_choices({"tables": tables, "intervals": intervals, "label": label}, format)
-        print_or_write(render([card.scores, card.costs], [], format, choices), out)
+        tables_with_rows = [table for table in (card.scores, card.costs) if table.rows]
+        print_or_write(render(tables_with_rows, [], format, choices), out)
         return
     path = out or Path("reports") / "suite.html"
     score_card.write(card.scores, card.costs, card.runs, journal, path, benchmark)
@@ -172,15 +177,77 @@ def report(
         open_in_browser(path.absolute().as_uri())
 
 
+@app.command("import")
+def import_results(
+    results: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", help="The folder of one run of evalscope, lmms-eval or VLMEvalKit, or its results."
+        ),
+    ],
+    model: Annotated[str, typer.Option(metavar="NAME", help="The model, as the score card names it.")],
+    metric: Annotated[str, typer.Option(metavar="NAME", help="Which metric, if a task has several.")] = "",
+    full: Annotated[
+        float | None,
+        typer.Option(metavar="1|100", help="Full marks on the tool's scale, if its files do not say."),
+    ] = None,
+    home: HomeOption = DEFAULT_HOME,
+) -> None:
+    """Put the results of another tool on the score card: MMMU, MathVista, MMBench and others.
+
+    The card names tool, version, task and judge. A request that failed is unscored, whatever the tool made of it; the
+    interval comes from the tool's samples. A run on a part of a task (--limit) is refused. The scores are kept in
+    HOME/imported, one file each; remove a file to take its score off the card.
+
+    Examples:
+
+      weft suite import outputs/20261119_135539 --model bagel
+
+      weft suite import logs/bagel/20261119_135539_results.json --model bagel --metric mmmu_acc
+
+      weft suite import outputs/bagel/T20261119 --model bagel --full 1
+    """
+    import time
+
+    from weft.errors import UserError
+    from weft.evaluation.imports.score import FULL_MARKS
+    from weft.evaluation.imports.store import read_results, save
+    from weft.report.select import format_with_interval
+    from weft.types import Cell
+
+    if full is not None and full not in FULL_MARKS:
+        raise UserError("--full: give 1 or 100")
+    for score in read_results(results, model, metric, full):
+        save(score, home, time.time())
+        cell = Cell(score.value, score.scored, score.expected, score.low, score.high, digits=1)
+        say(f"{score.model}, {score.column}: {format_with_interval(cell, 1)}")
+        say(f"  {score.describe()}")
+    say("the score card: weft suite report")
+
+
+def _open_journal(home: Path, *, needed: bool) -> "Journal | None":
+    """Open a home's journal; None where there is none and none is needed."""
+    from weft.store.schema import journal_file
+    from weft.workspace import open_journal
+
+    if not needed and not journal_file(home).exists():
+        return None
+    return open_journal(home)
+
+
 def _print_score_card(home: Path, benchmark: Any = None, *, average: bool = False) -> None:
     from weft.cli.screen import Screen
     from weft.cli.tables import print_table
+    from weft.evaluation.imports.store import load
     from weft.evaluation.suite import build_score_card
-    from weft.workspace import open_journal
 
-    card: ScoreCard = build_score_card(open_journal(home), benchmark, average=average)
+    imported = load(home)
+    journal = _open_journal(home, needed=not imported)
+    card: ScoreCard = build_score_card(journal, benchmark, average=average, imported=imported)
     screen = Screen(soft_wrap=True)
     for table in (card.scores, card.costs):
+        if not table.rows:
+            continue
         print_table(screen, table, intervals=True)
         screen.print(table.note)
     for model, run_ids in card.runs.items():

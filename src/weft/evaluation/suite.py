@@ -16,6 +16,7 @@ from msgspec import Struct
 from weft.benchmarks.base import Benchmark, is_known, load_benchmark
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
+from weft.evaluation.imports.score import ImportedScore
 from weft.models import registry
 from weft.models.config import read_config
 from weft.models.registry import resolve_model
@@ -139,31 +140,68 @@ class ScoreCard(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def build_score_card(journal: Journal, benchmarks: Any = None, *, average: bool = False) -> ScoreCard:
-    """Build the card of the latest run for each model and section. Raises UserError where there is none."""
-    latest = _find_latest(journal, benchmarks)
-    if not latest:
-        raise UserError(f"no run in {journal.path} was made by `weft suite run`")
+def build_score_card(
+    journal: Journal | None,
+    benchmarks: Any = None,
+    *,
+    average: bool = False,
+    imported: Sequence[ImportedScore] = (),
+) -> ScoreCard:
+    """Build the card of the latest run for each model and section, and of what other tools measured.
+
+    `journal`: None for a home that has imported scores alone. Raises UserError where there is neither.
+    """
+    latest: dict[str, dict[str, RunEntry]] = {}
+    if journal is not None:
+        latest = _find_latest(journal, benchmarks)
+    if not latest and not imported:
+        where = "no journal" if journal is None else journal.path
+        raise UserError(f"no run in {where} was made by `weft suite run`")
     sections = list(dict.fromkeys(section for runs in latest.values() for section in runs))
     notes = [note for section in sections for note in _compare_notes(section, latest)]
     max_scores = {section: _find_max_score(latest, section) for section in sections}
     scales = ", ".join(f"{section} of {score:g}" for section, score in max_scores.items() if score)
-    caption = [
-        f"Each benchmark's headline score on its paper's scale ({scales}), with its 95% interval by dialogue.",
-        *notes,
-    ]
-    columns = [*sections]
+    caption = [*notes]
+    if sections:
+        scale_note = (
+            f"Each benchmark's headline score on its paper's scale ({scales}), with its 95% interval by dialogue."
+        )
+        caption.insert(0, scale_note)
+    caption += _imported_notes(imported)
+    imported_columns = list(dict.fromkeys(score.column for score in imported))
+    columns = [*sections, *imported_columns]
     if average:
         caption.append(AVERAGE_CAPTION)
         columns.append(AVERAGE)
-    rows = tuple(Row(model, _score_cells(runs, sections, max_scores, average)) for model, runs in latest.items())
-    scores = Table("Score card", tuple(columns), rows, " ".join(caption), 3)
+    models = list(dict.fromkeys([*latest, *(score.model for score in imported)]))
+    rows: list[Row] = []
+    for model in models:
+        cells = _score_cells(latest.get(model, {}), sections, max_scores, average)
+        own_imports = [score for score in imported if score.model == model]
+        cells |= {score.column: _imported_cell(score) for score in own_imports}
+        rows.append(Row(model, cells))
+    scores = Table("Score card", tuple(columns), tuple(rows), " ".join(caption), 3)
     cost_rows = tuple(_cost_row(model, runs, sections) for model, runs in latest.items())
     costs = Table("What it cost, USD", (*sections, "all"), cost_rows, COST_CAPTION, 2, "mixed")
     ids: dict[str, dict[str, str]] = {}
     for model, runs in latest.items():
         ids[model] = {section: run.record.id for section, run in runs.items()}
     return ScoreCard(scores, costs, ids, tuple(notes))
+
+
+def _imported_notes(imported: Sequence[ImportedScore]) -> Iterator[str]:
+    """Say where imported numbers come from, once for each origin."""
+    origins: dict[str, list[str]] = {}
+    for score in imported:
+        origins.setdefault(f"{score.column}: {score.describe()}", []).append(score.model)
+    if origins:
+        yield "A column with a tool in brackets is imported, not measured by weft, in percent."
+    for origin, models in origins.items():
+        yield f"{origin} ({', '.join(models)})."
+
+
+def _imported_cell(score: ImportedScore) -> Cell:
+    return Cell(score.value, score.scored, score.expected, score.low, score.high, digits=1)
 
 
 def _find_latest(journal: Journal, benchmarks: Any) -> dict[str, dict[str, RunEntry]]:

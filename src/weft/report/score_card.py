@@ -14,14 +14,18 @@ from weft.types import Table
 RunIds = Mapping[str, Mapping[str, str]]  # by model, then by section
 
 
-def write(scores: Table, costs: Table, runs: RunIds, journal: Journal, out: Path, benchmarks: Any = None) -> None:
-    """Write the page. `benchmarks`: the user's own that runs may be of."""
+def write(
+    scores: Table, costs: Table, runs: RunIds, journal: Journal | None, out: Path, benchmarks: Any = None
+) -> None:
+    """Write the page. `journal` has the runs, None if there are none. `benchmarks`: the user's own that runs may be
+    of."""
     sections: dict[str, None] = {}
     for ids_by_section in runs.values():
         sections.update(dict.fromkeys(ids_by_section))
     links: list[Html] = []
     bodies: list[Html] = []
     for number, section in enumerate(sections):
+        assert journal is not None
         links.append(join(tag("a", inline_text(section), href=f"#section-{number}"), " "))
         heading = tag("h2", inline_text(section), id=f"section-{number}")
         bodies.append(tag("section", heading, _build_section(section, runs, journal, benchmarks)))
