@@ -269,6 +269,6 @@ def test_a_score_is_always_the_mean_of_what_was_answered(rows: list[tuple[float,
     if not answered:
         assert outcome.value is None
         return
-    assert outcome.value == pytest.approx(100 * sum(answered) / len(answered))
+    assert outcome.value is not None and outcome.value == pytest.approx(100 * sum(answered) / len(answered))
     assert outcome.low is not None and outcome.high is not None and outcome.low <= outcome.value + 1e-9
     assert outcome.value <= outcome.high + 1e-9
