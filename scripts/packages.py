@@ -27,6 +27,7 @@ ORDER = (  # each may import those before it, and itself; tests/test_packages.py
         "workspace",
         "stats",
         "judges",
+        "training",
         "benchmarks",
     ),
     *(

@@ -37,7 +37,7 @@ class TinyEndpoint(Endpoint):
         name = "tabletop/tiny-single" if single else "tabletop/tiny"
         sampling: dict[str, Any] = {"temperature": temperature, "seed": seed} if temperature else {}
         self._tiny = load(weights, talker)
-        digest = _digest_files([weights / IMAGE_NETWORK_FILE, weights / f"{talker}.safetensors"])
+        digest = digest_files([weights / IMAGE_NETWORK_FILE, weights / f"{talker}.safetensors"])
         super().__init__(name, weights=digest, template=prompt.TEMPLATE, **sampling)
         self._blobs = blobs
         self._temperature = temperature
@@ -80,7 +80,7 @@ class TinyEndpoint(Endpoint):
         return self._codes[image.digest]
 
 
-def _digest_files(files: Sequence[Path]) -> str:
+def digest_files(files: Sequence[Path]) -> str:
     digests = b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)
     return hashlib.sha256(digests).hexdigest()[:16]
 

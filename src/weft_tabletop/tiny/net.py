@@ -73,43 +73,50 @@ class ImageNetwork(nn.Module):
 class Block(nn.Module):
     """Attention, then a feed-forward layer."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = WIDTH) -> None:
         super().__init__()
-        self.norm1 = nn.LayerNorm(WIDTH)
-        self.norm2 = nn.LayerNorm(WIDTH)
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
-        self.out = nn.Linear(WIDTH, WIDTH, bias=False)
-        self.fc1 = nn.Linear(WIDTH, 4 * WIDTH)
-        self.fc2 = nn.Linear(4 * WIDTH, WIDTH)
+        self.norm1 = nn.LayerNorm(width)
+        self.norm2 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.fc1 = nn.Linear(width, 4 * width)
+        self.fc2 = nn.Linear(4 * width, width)
 
-    def forward(self, x: Tensor) -> Tensor:  # (B, T, WIDTH)
-        rows, time, _ = x.shape
-        q, k, v = self.qkv(self.norm1(x)).view(rows, time, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+    def forward(self, x: Tensor) -> Tensor:  # (B, T, width)
+        rows, time, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(rows, time, 3, HEADS, width // HEADS).permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(attended.transpose(1, 2).reshape(rows, time, WIDTH))
+        x = x + self.out(attended.transpose(1, 2).reshape(rows, time, width))
         return x + self.fc2(F.gelu(self.fc1(self.norm2(x)), approximate="tanh"))
 
 
 class Talker(nn.Module):
     """Words and codes so far to the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__()
-        self.token = nn.Embedding(vocab.size(), WIDTH)
-        self.position = nn.Embedding(CONTEXT, WIDTH)
-        self.place = nn.Embedding(vocab.PLACES + 1, WIDTH)
-        self.blocks = nn.ModuleList([Block() for _ in range(LAYERS)])
-        self.norm = nn.LayerNorm(WIDTH)
+        self.token = nn.Embedding(vocab.size(), width)
+        self.position = nn.Embedding(CONTEXT, width)
+        self.place = nn.Embedding(vocab.PLACES + 1, width)
+        self.blocks = nn.ModuleList([Block(width) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
         for embedding in (self.token, self.position, self.place):
             nn.init.normal_(embedding.weight, std=0.02)
         for block in self.blocks:
             for layer in (block.out, block.fc2):
-                nn.init.normal_(layer.weight, std=0.02 / (2 * LAYERS) ** 0.5)
+                nn.init.normal_(layer.weight, std=0.02 / (2 * layers) ** 0.5)
 
     def forward(self, tokens: Tensor, places: Tensor) -> Tensor:
         """Return logits (B, T, vocabulary) for tokens (B, T) and, for each, the place inside an image that comes next
         (0: none)."""
+        return self.logits(self.states(tokens, places))
+
+    def states(self, tokens: Tensor, places: Tensor) -> Tensor:
+        """Return the last states (B, T, width)."""
         x = self.token(tokens) + self.position.weight[: tokens.shape[1]] + self.place(places)
         for block in self.blocks:
             x = block(x)
-        return F.linear(self.norm(x), self.token.weight)
+        return self.norm(x)
+
+    def logits(self, states: Tensor) -> Tensor:
+        return F.linear(states, self.token.weight)

@@ -1,0 +1,111 @@
+"""Training the planner: on understanding alone, then on a mix of questions, single images and documents."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from weft_tabletop.weaver.train.files import save_net
+from weft_tabletop.weaver.train.loop import autocast
+from weft_tabletop.weaver.train.measure import measure_plans, measure_visualizer
+from weft_tabletop.weaver.train.planner_net import Planner, planner_loss
+from weft_tabletop.weaver.train.tables import Batch, DeviceRows
+from weft_tabletop.weaver.train.visualizer_net import Visualizer
+from weft_tabletop.weaver.world import TableWorld
+
+LAYERS_WITH_ADAPTERS = ("qkv", "out", "fc1", "fc2")
+
+
+class LowRank(nn.Module):
+    """A matrix plus a product of two thin ones, of which the first starts at zero (LoRA)."""
+
+    def __init__(self, rows: int, columns: int, rank: int) -> None:
+        super().__init__()
+        self.up = nn.Parameter(torch.zeros(rows, rank))
+        self.down = nn.Parameter(torch.randn(rank, columns) / rank)
+
+    def forward(self, matrix: Tensor) -> Tensor:
+        return matrix + self.up @ self.down
+
+
+def add_adapters(planner: Planner, rank: int) -> None:
+    """Train thin additions to the matrices of all blocks, and nothing else."""
+    for parameter in planner.parameters():
+        parameter.requires_grad_(False)
+    for block in planner.blocks:
+        for name in LAYERS_WITH_ADAPTERS:
+            layer = getattr(block, name)
+            adapter = LowRank(*layer.weight.shape, rank).to(layer.weight.device)
+            parametrize.register_parametrization(layer, "weight", adapter)
+
+
+class PlannerLearner:
+    def __init__(
+        self,
+        planner: Planner,
+        kinds: Sequence[str],
+        rows: Mapping[str, DeviceRows],
+        held_out: Mapping[str, DeviceRows],
+        world: TableWorld,
+        device: str,
+        *,
+        visualizer: Visualizer | None = None,
+        visualizer_rows: Mapping[str, DeviceRows] | None = None,
+        seen: str = "",
+    ) -> None:
+        """`kinds` are the mix's sources. With a `visualizer`, its loss under the tuned planner is measured as well."""
+        self.net: nn.Module = planner
+        self.device = device
+        self._planner = planner
+        self._kinds = kinds
+        self._rows = rows
+        self._held_out = held_out
+        self._world = world
+        self._visualizer = visualizer
+        self._visualizer_rows = visualizer_rows or {}
+        self._seen = seen
+        self._forward = planner
+
+    def sizes(self) -> list[int]:
+        return [len(self._rows[kind]) for kind in self._kinds]
+
+    def take_step(self, drawn: "Sequence[np.ndarray[Any, Any]]", generator: torch.Generator) -> Tensor:
+        batches = [
+            self._rows[kind].batch(numbers, generator)
+            for kind, numbers in zip(self._kinds, drawn, strict=True)
+            if len(numbers)
+        ]
+        return planner_step(self._forward, self._planner, batches, self.device)
+
+    def measure(self, *, last: bool) -> dict[str, Any]:
+        with autocast(self.device):
+            measured = measure_plans(self._planner, self._held_out, all_kinds=last or len(self._kinds) > 2)
+            if self._visualizer is not None:
+                measured |= measure_visualizer(
+                    self._planner, self._visualizer, self._world, self._visualizer_rows, draw=last
+                )
+        return measured
+
+    def save(self, folder: Path) -> None:
+        for module in self._planner.modules():
+            if parametrize.is_parametrized(module, "weight"):
+                parametrize.remove_parametrizations(module, "weight", leave_parametrized=True)
+        save_net(folder / "planner.safetensors", self._planner, self._world, seen=self._seen)
+
+
+def planner_step(forward: Any, planner: Planner, batches: Sequence[Batch], device: str) -> Tensor:
+    """The mean loss over all tokens that these batches learn; its gradients are added."""
+    learnt = sum(batch.learn[:, 1:].sum() for batch in batches)
+    total = torch.zeros((), device=device)
+    for batch in batches:
+        with autocast(device):
+            states = forward(batch.tokens[:, :-1], batch.images)
+            loss, _ = planner_loss(states, planner, batch.tokens, batch.learn)
+        loss = loss / learnt
+        loss.backward()
+        total = total + loss.detach()
+    return total

@@ -1,0 +1,214 @@
+"""Training a model on dialogues that ask for memory, and measuring what it remembers: a smaller tiny model.
+
+Sources are views of the same dialogues. Shares are of tokens, so that models with different mixes learn from equally
+many."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+import torch.nn.functional as F
+from msgspec import Struct
+from torch import Tensor, nn
+
+from weft.training.checkpoint import Checkpoint
+from weft.training.mix import Mix, Source
+from weft_tabletop.tiny import vocab, weights
+from weft_tabletop.tiny.net import Talker
+from weft_tabletop.weaver.memory import KINDS, find_places, test_rows, view_rows
+from weft_tabletop.weaver.rows import Rows
+from weft_tabletop.weaver.train.loop import Schedule, autocast, run_stage
+from weft_tabletop.weaver.world import TableWorld, find_world
+
+SIZES = {"micro": (64, 3), "full": (192, 4)}  # width and layers
+TEST_ROWS = 256
+HELD_OUT_SEED = 1_000_003
+VERSION = "1"
+
+
+class MemoryRecipe(Struct, frozen=True):
+    """Everything that decides the weights."""
+
+    world: str = "full"
+    share: float = 1.0  # of tokens, that come from whole dialogues
+    view: str = "single-turn"  # of the others
+    steps: int = 2000
+    tokens: int = 65_536  # of a step, with padding
+    rate: float = 1.2e-3
+    seed: int = 0
+    rows: int = 100_000
+    every: int = 500
+    faults: float = 0.0  # the share of rows with an image that is wrong in one cell
+    own: float = 0.0  # the share of rows whose history holds the model's own images
+
+
+class TalkerRows:
+    """Rows on the device."""
+
+    def __init__(self, rows: Rows, world: TableWorld, device: str) -> None:
+        self.tokens = torch.as_tensor(rows.tokens, device=device)
+        self.learn = torch.as_tensor(rows.learn, device=device)
+        self.places = torch.as_tensor(find_places(rows.tokens, len(world.cells)).astype(np.int8), device=device)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+class MemoryLearner:
+    def __init__(
+        self,
+        net: Talker,
+        views: Sequence[str],
+        rows: Mapping[str, TalkerRows],
+        tests: Mapping[str, TalkerRows],
+        device: str,
+        *,
+        own: float = 0.0,
+    ) -> None:
+        self.net: nn.Module = net
+        self.device = device
+        self._talker = net
+        self._views = views
+        self._rows = rows
+        self._tests = tests
+        self._own = own
+        self._forward = net.states
+
+    def sizes(self) -> list[int]:
+        return [len(self._rows[view]) for view in self._views]
+
+    def take_step(self, drawn: "Sequence[np.ndarray[Any, Any]]", generator: torch.Generator) -> Tensor:
+        chosen = [
+            (self._rows[view], torch.as_tensor(numbers, device=self.device))
+            for view, numbers in zip(self._views, drawn, strict=True)
+            if len(numbers)
+        ]
+        learnt = sum(rows.learn[numbers][:, 1:].sum() for rows, numbers in chosen)
+        total = torch.zeros((), device=self.device)
+        for rows, numbers in chosen:
+            tokens = rows.tokens[numbers].long()
+            places = rows.places[numbers].long()
+            mask = rows.learn[numbers][:, 1:]
+            shown = tokens
+            if self._own:
+                has_own = torch.rand(len(tokens), 1, device=self.device, generator=generator) < self._own
+                shown = torch.where(has_own, self._own_images(tokens, places, rows.learn[numbers]), tokens)
+            with autocast(self.device):
+                states = self._forward(shown[:, :-1], places[:, :-1])
+                logits = self._talker.logits(states[mask])
+            loss = F.cross_entropy(logits.float(), tokens[:, 1:][mask], reduction="sum") / learnt
+            loss.backward()
+            total = total + loss.detach()
+        return total
+
+    @torch.no_grad()
+    def _own_images(self, tokens: Tensor, places: Tensor, learn: Tensor) -> Tensor:
+        """The tokens with the model's own images in place of those that it learns, each place the most likely one after
+        the right ones (scheduled sampling in one pass)."""
+        words = len(vocab.words())
+        with autocast(self.device):
+            logits = self._talker.logits(self._forward(tokens[:, :-1], places[:, :-1])).float()
+        guess = F.pad(logits[..., words:].argmax(-1) + words, (1, 0))
+        return torch.where(learn & (tokens >= words), guess, tokens)
+
+    def measure(self, *, last: bool) -> dict[str, Any]:
+        with autocast(self.device):
+            measured = measure_memory(self._talker, self._tests)
+            if last and "chain" in self._tests:
+                measured |= measure_chain(self._talker, self._tests["chain"])
+        return measured
+
+    def save(self, folder: Path) -> None:
+        arrays = {name: tensor.detach().float().cpu().numpy() for name, tensor in self.net.state_dict().items()}
+        facts = {"model": "weft tabletop tiny", "vocabulary": str(vocab.size())}
+        weights.save(folder / "talker.safetensors", arrays, facts)
+
+
+@torch.no_grad()
+def measure_memory(talker: Talker, tests: Mapping[str, TalkerRows]) -> dict[str, Any]:
+    """By kind: the share of replies that are right in every token, and the loss. A reply in which every token is the
+    most likely one after the right ones is the reply that the model writes."""
+    measured: dict[str, Any] = {}
+    for kind, rows in tests.items():
+        if kind == "chain":
+            continue
+        tokens = rows.tokens.long()
+        mask = rows.learn[:, 1:]
+        states = talker.states(tokens[:, :-1], rows.places[:, :-1].long())
+        logits = talker.logits(states[mask]).float()
+        expected = tokens[:, 1:][mask]
+        wrong = torch.zeros_like(mask)
+        wrong[mask] = logits.argmax(-1) != expected
+        measured[kind] = round(1 - wrong.any(dim=1).float().mean().item(), 4)
+        measured[f"{kind} loss"] = round(F.cross_entropy(logits, expected).item(), 5)
+    return measured
+
+
+@torch.no_grad()
+def measure_chain(talker: Talker, rows: TalkerRows) -> dict[str, Any]:
+    """Exposure bias: the share of images that are right by turn, with references and with the model's own images in the
+    history. All rows ask for equally many images."""
+    words = len(vocab.words())
+    tokens = rows.tokens.long()
+    places = rows.places.long()
+    is_code = (tokens >= words) & rows.learn
+    images = int(is_code.sum(dim=1)[0]) // int(places.max())
+    positions = is_code.int().argsort(dim=1, descending=True, stable=True)[:, : int(is_code.sum(dim=1)[0])]
+    number = torch.arange(len(tokens), device=tokens.device)[:, None]
+    expected = tokens[number, positions].view(len(tokens), images, -1)
+    logits = talker.logits(talker.states(tokens, places)[number, positions - 1]).float()
+    taught = (logits[..., words:].argmax(-1) + words).view_as(expected)
+    own = tokens.clone()
+    for place in range(positions.shape[1]):
+        at = positions[:, place]
+        used = int(at.max())
+        states = talker.states(own[:, :used], places[:, :used])[number[:, 0], at - 1]
+        own[number[:, 0], at] = talker.logits(states).float()[:, words:].argmax(-1) + words
+    written = own[number, positions].view_as(expected)
+    measured: dict[str, Any] = {}
+    for turn in range(images):
+        measured[f"turn {turn + 1} reference"] = _share((taught == expected)[:, turn])
+        measured[f"turn {turn + 1} own"] = _share((written == expected)[:, turn])
+    return measured
+
+
+def _share(right: Tensor) -> float:
+    return round(right.all(dim=-1).float().mean().item(), 4)
+
+
+def train_memory(
+    recipe: MemoryRecipe, out: Path, *, device: str = "", workers: int = 0, folder: Path | None = None
+) -> Checkpoint:
+    """Train one model into a folder. Rows are kept in `folder`, where there is one."""
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    world = find_world(recipe.world)
+    torch.manual_seed(recipe.seed)
+    shares = {"dialogue": recipe.share, recipe.view: 1 - recipe.share}
+    views = [view for view, share in shares.items() if share]
+    rows = {
+        view: TalkerRows(make_rows(world, view, recipe.rows, recipe.faults, workers, folder), world, device)
+        for view in views
+    }
+    lengths = {view: some.tokens.shape[1] for view, some in rows.items()}
+    weight_of = {view: shares[view] / lengths[view] for view in views}
+    batch = round(recipe.tokens * sum(weight_of.values()))
+    mix = Mix(tuple(Source(view, weight_of[view], view) for view in views), recipe.seed)
+    tests = {kind: TalkerRows(test_rows(world, kind, TEST_ROWS, HELD_OUT_SEED), world, device) for kind in KINDS}
+    tests["chain"] = TalkerRows(test_rows(world, "chain", TEST_ROWS, HELD_OUT_SEED), world, device)
+    net = Talker(*SIZES[world.name]).to(device)
+    learner = MemoryLearner(net, views, rows, tests, device, own=recipe.own)
+    schedule = Schedule(recipe.steps, batch, recipe.rate, recipe.every)
+    manifest = {**msgspec.to_builtins(recipe), "version": VERSION, "device": device}
+    return run_stage(learner, mix, out, schedule, manifest)
+
+
+def make_rows(world: TableWorld, view: str, count: int, faults: float, workers: int, folder: Path | None) -> Rows:
+    if folder is None:
+        return view_rows(world, view, count, 0, workers, faults)
+    file = folder / f"{world.name}-{view}-{count}-{faults}.npz"
+    if not file.exists():
+        view_rows(world, view, count, 0, workers, faults).save(file)
+    return Rows.load(file)
