@@ -17,6 +17,7 @@ import tarfile
 import time
 import traceback
 from collections.abc import Callable
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -194,7 +195,7 @@ def run_jobs(jobs: list[Job], micro_places: int, deadline: float) -> int:
     """Run all jobs, GPU jobs at once and micro jobs a few at a time; stop what still runs at the deadline."""
     context = multiprocessing.get_context("spawn")
     waiting = list(jobs)
-    running: list[tuple[str, multiprocessing.process.BaseProcess]] = []
+    running: list[tuple[str, SpawnProcess]] = []
     failed = 0
     while waiting or running:
         for name, target, given in list(waiting):
