@@ -31,6 +31,7 @@ ORDER = (  # each may import those before it, and itself; tests/test_packages.py
         "benchmarks",
     ),
     *(
+        "datasets",
         "results",
         "evaluation",
         "building",

@@ -30,6 +30,7 @@ __all__ = [
     "grid",
     "judge",
     "load",
+    "measure_dataset",
     "relative",
     "runs",
     "sweep",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from weft.api import Run, agree, battle, evaluate, evaluate_async, judge, load, validate, write
     from weft.api import all_runs as runs
     from weft.benchmarks.base import Benchmark, JudgedTurn, RunResults
+    from weft.datasets.measure import measure_dataset
     from weft.report.case_drawing import write_case as figure
     from weft.report.correlate import correlate_models as correlate
     from weft.report.distributions import build_distributions as distributions
@@ -56,6 +58,7 @@ _TARGETS = {
     "distributions": "weft.report.distributions:build_distributions",
     "figure": "weft.report.case_drawing:write_case",
     "grid": "weft.report.grid:build_grid",
+    "measure_dataset": "weft.datasets.measure",
     "relative": "weft.report.relative:compare_runs",
     "runs": "weft.api:all_runs",
     "sweep": "weft.sweep_api:sweep",

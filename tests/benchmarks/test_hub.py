@@ -1,14 +1,17 @@
 """Archives of datasets: what does not belong into a folder stays out of it."""
 
+import inspect
 import io
 import os
 import stat
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from weft.benchmarks.download import download_dataset, unpack_archive
+from weft.benchmarks.download_stream import stream_dataset
 from weft.errors import UserError
 
 
@@ -79,3 +82,73 @@ def test_a_pipe_is_no_archive(tmp_path: Path):
     os.mkfifo(tmp_path / "a.zip")
     with pytest.raises(UserError, match="not a regular file"):
         unpack_archive(tmp_path / "a.zip")
+
+
+class FakeHub:
+    """The two calls of huggingface_hub that a streamed download makes, from a dictionary."""
+
+    def __init__(self, files: dict[str, bytes], fails_at: str = "") -> None:
+        self.files = files
+        self.fails_at = fails_at
+        self.downloaded: list[str] = []
+
+    def list_repo_files(self, repository: str, *, repo_type: str) -> list[str]:
+        assert (repository, repo_type) == ("WeiChow/WEAVE", "dataset")
+        return list(self.files)
+
+    def hf_hub_download(self, repository: str, file: str, *, repo_type: str, local_dir: Path) -> str:
+        if file == self.fails_at:
+            raise ConnectionError("the line was cut\nand more")
+        self.downloaded.append(file)
+        path = local_dir / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.files[file])
+        return str(path)
+
+
+def test_the_fake_has_the_librarys_own_calls():
+    library = pytest.importorskip("huggingface_hub")
+    for call in ("list_repo_files", "hf_hub_download"):
+        names = set(inspect.signature(getattr(library, call)).parameters)
+        assert set(inspect.signature(getattr(FakeHub, call)).parameters) - {"self", "repository", "file"} <= names
+
+
+def test_training_data_comes_file_by_file_and_goes_on_after_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    files = {
+        "test/test.zip": b"another dataset",
+        "train/train.json": b"[]",
+        "train/part-0.zip": archive_of("imgs/a.png"),
+        "train/part-1.zip": archive_of("imgs/b.png"),
+        "train/extra.tar": b"tar",
+        "../out.json": b"{}",
+    }
+    hub = FakeHub(files, fails_at="train/part-1.zip")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    with pytest.raises(UserError, match=r"part-1\.zip could not be fetched .*the line was cut\); run the same command"):
+        stream_dataset("weave-100k", tmp_path / "data")
+    assert (tmp_path / "data/train/imgs/a.png").is_file() and not (tmp_path / "data/train/part-0.zip").exists()
+    hub.fails_at = ""
+    seen: list[str] = []
+    folder, left = stream_dataset(
+        "weave-100k", tmp_path / "data", lambda *now: seen.append("{} of {}: {}".format(*now))
+    )
+    assert (folder, left) == (tmp_path / "data", ["train/extra.tar"])
+    assert hub.downloaded.count("train/part-0.zip") == 1, "an archive that is unpacked is not downloaded again"
+    assert seen[1] == "2 of 4: train/part-0.zip"
+    assert not any(file.startswith(("test", "..")) for file in hub.downloaded)
+    assert sorted(path.name for path in folder.rglob("*.png")) == ["a.png", "b.png"]
+
+
+def test_offline_the_training_data_is_asked_for_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(UserError, match=r"by hand: download the training files of .*WeiChow/WEAVE into"):
+        stream_dataset("weave-100k", tmp_path)
+
+
+def test_a_large_archive_of_images_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("weft.benchmarks.download.MAX_UNPACKED_BYTES", 1000)
+    (tmp_path / "a.zip").write_bytes(archive_of("imgs/a.png", os.urandom(5000)))
+    unpack_archive(tmp_path / "a.zip")
+    assert (tmp_path / "imgs/a.png").stat().st_size == 5000

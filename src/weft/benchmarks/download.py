@@ -25,8 +25,10 @@ HUB_DATASETS = {  # name -> its repository and the folders to download, as the a
     "rover-tg": ("cheryyunl/ROVER", ("ROVER-TG",)),
 }
 PARQUET_DATASETS = ("rover", "rover-ig", "rover-tg")  # without a .parquet file their download is incomplete
+MAX_ARCHIVE_BYTES = 2_000_000_000_000
 MAX_UNPACKED_BYTES = 50_000_000_000
 MAX_UNPACKED_RATIO = 200  # an archive may expand to so many times its size
+PLAIN_RATIO = 3  # and beyond MAX_UNPACKED_BYTES to so many times: images hardly shrink in an archive
 # what zipfile raises for an archive that is damaged, encrypted or compressed by a method that it does not know
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OSError)
 MIN_ARCHIVE_SIZE = 1_000_000  # smaller archives may expand as far as one of this size
@@ -53,9 +55,10 @@ def unpack_archive(archive: Path) -> None:
 
     Raises UserError for an entry that is no regular file inside the folder, or if the archive expands too far.
     """
-    limit = min(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * max(archive.stat().st_size, MIN_ARCHIVE_SIZE))
+    size = archive.stat().st_size
+    limit = max(min(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * max(size, MIN_ARCHIVE_SIZE)), PLAIN_RATIO * size)
     try:
-        with zipfile.ZipFile(open_file(archive, MAX_UNPACKED_BYTES, UserError)) as opened:
+        with zipfile.ZipFile(open_file(archive, MAX_ARCHIVE_BYTES, UserError)) as opened:
             entries = opened.infolist()
             size = sum(entry.file_size for entry in entries)
             if size > limit:

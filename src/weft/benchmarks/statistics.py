@@ -8,7 +8,7 @@ class Colours(Benchmark):
     preparation = Preparation(statistics=ColourStatistics(composition=("hue",)))
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -26,6 +26,10 @@ class DatasetStatistics(Struct, frozen=True, kw_only=True):
     """What papers print: a row's name -> column of the table of sizes -> number."""
     published_groups: Mapping[tuple[str, ...], int] = {}
     """How many samples the paper counts in a group of the composition, by the groups on the way to it."""
+
+    def counted_turns(self, sample: Sample) -> Sequence[Turn]:
+        """Return the turns that are counted: all, unless a benchmark's turns are several ways of asking the same."""
+        return sample.turns
 
     def turn_kind(self, turn: Turn) -> str:
         """Return what kind of turn this is; kinds become columns. By default the expected modality."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli.data_stats import stats
 from weft.cli.help import HelpGroup
 from weft.cli.options import DEFAULT_HOME, HomeOption
 from weft.cli.terminal import say
@@ -17,17 +18,20 @@ if TYPE_CHECKING:
 app = typer.Typer(cls=HelpGroup, no_args_is_help=True, rich_markup_mode=None)
 MAX_GROUPS = 12  # of an axis, that are counted one by one
 STAND_IN = "stand-in"  # the note of a reply to a turn that has no reference
+app.command("stats")(stats)
 
 
 @app.callback()
 def data() -> None:
-    """Generate, download and check datasets.
+    """Generate, download, check and look at datasets.
 
     Examples:
 
       weft data get weave --out data/weave
 
       weft data check weave data/weave
+
+      weft data stats weave data/weave
     """
 
 
@@ -151,7 +155,8 @@ def get(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="weave, rover, rover-ig, rover-tg, or any dataset of the hub as OWNER/NAME."
+            metavar="NAME",
+            help="weave, weave-100k, rover, rover-ig, rover-tg, or any dataset of the hub as OWNER/NAME.",
         ),
     ],
     out: Annotated[
@@ -161,7 +166,7 @@ def get(
     """Download a dataset from the Hugging Face hub (extra `hub`).
 
     Its archives are unpacked. Files that are there already are not downloaded again. Offline, the command says what to
-    download and where to put it.
+    download and where to put it. weave-100k comes file by file: each archive is unpacked, then removed.
 
     Examples:
 
@@ -170,10 +175,21 @@ def get(
       weft data get rover --out rover
 
       weft data get OWNER/NAME --out imug && weft data check imug imug
+
+      weft data get weave-100k --out data/weave-100k
     """
     from weft.benchmarks.download import download_dataset
+    from weft.benchmarks.download_stream import STREAMED_DATASETS, stream_dataset
 
-    say(download_dataset(name, out))
+    if name not in STREAMED_DATASETS:
+        say(download_dataset(name, out))
+        return
+    folder, left = stream_dataset(
+        name, out, lambda number, count, file: say(f"{number} of {count}: {file}", flush=True)
+    )
+    for file in left:
+        say(f"warning: {folder / file} is an archive that weft does not unpack: unpack it by hand, in its folder")
+    say(folder)
 
 
 @app.command()
@@ -181,7 +197,7 @@ def check(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which benchmark's format it is in.")],
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The dataset's folder.")],
 ) -> None:
-    """List every problem of a dataset, with file, record and field.
+    """List every problem of a dataset, with file, record and field, and what it has more than once.
 
     Then check it end to end with its reference answers; training data are only read. Exit code: 2 if a record cannot be
     used, 1 if the end-to-end check is not complete.
@@ -196,13 +212,20 @@ def check(
 
     from weft import api
     from weft.benchmarks.data_format import load_format
+    from weft.datasets.image_hashes import HashingBlobs
+    from weft.datasets.repeat_tables import describe_repeats
+    from weft.datasets.repeats import find_repeats
     from weft.workspace import open_blobs
 
     data_format = load_format(benchmark)
     with tempfile.TemporaryDirectory(prefix="weft-") as home:
-        dataset = data_format.load(folder, open_blobs(Path(home))).load_all()
+        blobs = HashingBlobs(open_blobs(Path(home)).root)
+        dataset = data_format.load(folder, blobs).load_all()
         for problem in dataset.problems:
             say(f"{problem.severity}: {problem}")
+        axes = data_format.statistics.composition or data_format.axes
+        for line in describe_repeats(find_repeats(dataset.samples, axes, blobs.hashes)):
+            say(f"warning: {line}")
         _print_contents(data_format, dataset)
         if data_format.benchmark is None:
             say(f"{data_format.title} is training data: there is no protocol to check end to end")

@@ -68,6 +68,24 @@ def decode(data: bytes) -> "Pil.Image":
     return image
 
 
+def decode_small(data: bytes, side: int) -> "Pil.Image":
+    """Return an image that is decoded no further than for a look: a JPEG may come reduced, with both sides at least
+    `side` pixels. Raises ImageError as `decode` does."""
+    media_type = sniff(data)
+    if media_type != "image/jpeg":
+        return decode(data)
+    image = _open(data)
+    try:
+        _check_whole(data, media_type)
+        image.draft(None, (side, side))
+        image.load()
+    except ImageError:
+        raise
+    except Exception as error:  # see decode
+        raise ImageError(f"is corrupt: {_first_line(error)}") from None
+    return image
+
+
 def decode_for_conversion(data: bytes) -> "Pil.Image":
     """Return what released scripts see in a file that is no image to weft: the first frame of an animation, a BMP, PPM
     or TIFF under any name, a file without its end whose pixels are all there.

@@ -20,6 +20,7 @@ from weft.benchmarks.imug.grid_official import MAX_PIXELS, read_grid_as_released
 from weft.benchmarks.imug.official import OFFICIAL
 from weft.benchmarks.imug.options import ImugOptions
 from weft.benchmarks.imug.outputs import UNREADABLE, ImugOutputs
+from weft.benchmarks.imug.statistics import IMUG_STATISTICS
 from weft.benchmarks.official import OFFICIAL_VARIANT, find_released_image
 from weft.benchmarks.paired_verdicts import PairedVerdicts
 from weft.benchmarks.preparation import Preparation
@@ -114,7 +115,7 @@ class Imug(Benchmark):
             "points": "Evaluation points that the images meet",
         },
     )
-    preparation = ImugPreparation(outputs=ImugOutputs)
+    preparation = ImugPreparation(outputs=ImugOutputs, statistics=IMUG_STATISTICS)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

@@ -16,6 +16,7 @@ from weft.benchmarks.interleaved_outputs import InterleavedOutputs
 from weft.benchmarks.opening import data, released, rubric, tables
 from weft.benchmarks.opening.data import OpeningGold
 from weft.benchmarks.opening.official import OFFICIAL
+from weft.benchmarks.opening.statistics import OPENING_STATISTICS
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
@@ -70,7 +71,7 @@ class Opening(Benchmark):
             "Overall": "Mean of the seven criteria",
         },
     )
-    preparation = OpeningPreparation(outputs=InterleavedOutputs)
+    preparation = OpeningPreparation(outputs=InterleavedOutputs, statistics=OPENING_STATISTICS)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

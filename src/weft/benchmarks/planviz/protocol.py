@@ -24,6 +24,7 @@ from weft.benchmarks.planviz.data import PlanVizGold
 from weft.benchmarks.planviz.facts import PlanFacts, read_plan_facts
 from weft.benchmarks.planviz.official import OFFICIAL
 from weft.benchmarks.planviz.outputs import PlanVizOutputs
+from weft.benchmarks.planviz.statistics import PLANVIZ_STATISTICS
 from weft.benchmarks.planviz.styles import Reworder
 from weft.benchmarks.planviz.template import write_template
 from weft.benchmarks.planviz.unchanged import is_unchanged
@@ -177,7 +178,7 @@ class PlanViz(Benchmark):
             "efficiency": "Ef: the image has nothing that was not requested",
         },
     )
-    preparation = PlanVizPreparation(template=write_template, outputs=PlanVizOutputs)
+    preparation = PlanVizPreparation(template=write_template, outputs=PlanVizOutputs, statistics=PLANVIZ_STATISTICS)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

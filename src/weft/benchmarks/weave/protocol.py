@@ -20,6 +20,7 @@ from weft.benchmarks.weave import agreement, data, history, history_official, ru
 from weft.benchmarks.weave.data import KeyPoint
 from weft.benchmarks.weave.official import OFFICIAL
 from weft.benchmarks.weave.outputs import WeaveOutputs
+from weft.benchmarks.weave.statistics import WEAVEBENCH_STATISTICS
 from weft.errors import UserError
 from weft.types import Dialogue, Image, Message, Question, Sample, Table, Text, Turn, Verdict
 
@@ -121,7 +122,7 @@ class Weave(Benchmark):
             "accuracy": "ACC, Accuracy: the text answer agrees with the reference answer",
         },
     )
-    preparation = Preparation(outputs=WeaveOutputs)
+    preparation = Preparation(outputs=WeaveOutputs, statistics=WEAVEBENCH_STATISTICS)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

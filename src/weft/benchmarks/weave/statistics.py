@@ -5,9 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.benchmarks.statistics import DatasetStatistics
+from weft.benchmarks.weave.domains import CLASSES
 from weft.types import Sample, Turn
 
 SOURCES = {"GT": "key points: reference", "Image": "key points: own image", "Text": "key points: text"}
+DOMAIN_COUNTS = {  # of WEAVEBench, in the order of CLASSES
+    "Science": (6, 6, 3, 7, 5, 2),
+    "Creation": (13, 12, 12, 10),
+    "Logic": (5, 3),
+    "Game": (4, 5, 5, 2),
+}
 
 
 class WeaveStatistics(DatasetStatistics, frozen=True):
@@ -23,3 +30,17 @@ class WeaveStatistics(DatasetStatistics, frozen=True):
             points: Any = turn.gold or ()
             counts.update(SOURCES[point.source] for point in points)
         return counts
+
+
+def _published_groups() -> dict[tuple[str, ...], int]:
+    groups: dict[tuple[str, ...], int] = {}
+    for name, domains in CLASSES.items():
+        groups[(name,)] = sum(DOMAIN_COUNTS[name])
+        for domain, count in zip(domains, DOMAIN_COUNTS[name], strict=True):
+            groups[name, domain] = count
+    return groups
+
+
+WEAVEBENCH_STATISTICS = WeaveStatistics(
+    published={"WEAVEBench (paper)": {"dialogues": 100, "images": 480}}, published_groups=_published_groups()
+)

@@ -32,9 +32,9 @@ PUBLISHED = {
     "images": 505_186,
     "images / dialogue": 5.01,
     "most images": 8,
-    "≥ 4 images": 100_584,
-    "≥ 5 images": 60_361,
-    "≥ 6 images": 31_571,
+    "≥4 images": 100_584,
+    "≥5 images": 60_361,
+    "≥6 images": 31_571,
     "question characters": 195.49,
 }
 

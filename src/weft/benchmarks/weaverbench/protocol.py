@@ -27,6 +27,7 @@ from weft.benchmarks.weaverbench.data import WeaverBenchGold
 from weft.benchmarks.weaverbench.facts import DocumentFacts
 from weft.benchmarks.weaverbench.official import OFFICIAL
 from weft.benchmarks.weaverbench.rules import apply_rules
+from weft.benchmarks.weaverbench.statistics import WEAVERBENCH_STATISTICS
 from weft.benchmarks.weaverbench.template import write_template
 from weft.types import Dialogue, LoadedDataset, Message, Question, Sample, Score, Turn, Verdict
 from weft.untrusted import dict_or_empty
@@ -99,7 +100,9 @@ class WeaverBench(Benchmark):
             "separate": "Acc: each image is one image, not a collage",
         },
     )
-    preparation = WeaverBenchPreparation(template=write_template, outputs=InterleavedOutputs)
+    preparation = WeaverBenchPreparation(
+        template=write_template, outputs=InterleavedOutputs, statistics=WEAVERBENCH_STATISTICS
+    )
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

@@ -25,6 +25,7 @@ from weft.benchmarks.rover import agreement
 from weft.benchmarks.rover.facts import RoverFacts, read_rover_facts
 from weft.benchmarks.rover.ig import data, rubric, tables
 from weft.benchmarks.rover.ig.data import RoverIGGold
+from weft.benchmarks.rover.ig.statistics import STATISTICS
 from weft.benchmarks.rover.ig.tables import CAPPED_ALIGNMENT
 from weft.benchmarks.rover.outputs import RoverOutputs
 from weft.benchmarks.rover.task_messages import InsistOnImage, build_task_messages, read_instructions
@@ -116,7 +117,7 @@ class RoverIG(Benchmark):
             "alignment_held": "Align. held: reasoning alignment, at most one point (25) above RV",
         },
     )
-    preparation = RoverIGPreparation(outputs=RoverOutputs)
+    preparation = RoverIGPreparation(outputs=RoverOutputs, statistics=STATISTICS)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

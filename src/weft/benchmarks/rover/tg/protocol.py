@@ -26,6 +26,7 @@ from weft.benchmarks.rover.outputs import RoverOutputs
 from weft.benchmarks.rover.task_messages import InsistOnImage, build_task_messages, read_instructions
 from weft.benchmarks.rover.tg import answers, data, paths, rubric, tables
 from weft.benchmarks.rover.tg.data import GIVEN_TURN, TEXT_TURN, VISUAL_TURN, RoverTGGold
+from weft.benchmarks.rover.tg.statistics import STATISTICS
 from weft.benchmarks.rover.thinking import extract_text, extract_text_after_image
 from weft.models.thinking import split_thinking
 from weft.types import Dialogue, Message, Reply, Sample, Table, Text, Turn, Verdict
@@ -125,7 +126,7 @@ class RoverTG(Benchmark):
             "track_given": "Track of answers after the reference image",
         },
     )
-    preparation = RoverTGPreparation(outputs=RoverOutputs)
+    preparation = RoverTGPreparation(outputs=RoverOutputs, statistics=STATISTICS)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
