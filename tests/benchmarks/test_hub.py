@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,7 @@ def archive_of(name: str, content: bytes = b"x" * 5000) -> bytes:
     return out.getvalue()
 
 
-DAMAGE = {
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "no archive": lambda data: b"hello",
     "cut": lambda data: data[: len(data) // 2],
     "bytes changed": lambda data: data[:34] + b"\xff" * 8 + data[42:],
@@ -132,7 +133,7 @@ def test_training_data_comes_file_by_file_and_goes_on_after_an_interruption(
     hub.fails_at = ""
     seen: list[str] = []
     folder, left = stream_dataset(
-        "weave-100k", tmp_path / "data", lambda *now: seen.append("{} of {}: {}".format(*now))
+        "weave-100k", tmp_path / "data", lambda number, count, file: seen.append(f"{number} of {count}: {file}")
     )
     assert (folder, left) == (tmp_path / "data", ["train/extra.tar"])
     assert hub.downloaded.count("train/part-0.zip") == 1, "an archive that is unpacked is not downloaded again"

@@ -143,14 +143,15 @@ def image_of(hashes: ImageHashes, image: Any) -> Image:
     data = out.getvalue()
     digest = hashlib.sha256(data).hexdigest()
     hashes.add(digest, data)
-    return Image(digest, "image/png", *image.size, len(data))
+    return Image(digest, "image/png", image.width, image.height, len(data))
 
 
 def sentence(draw: random.Random) -> str:
     return " ".join(draw.choice(WORDS) + str(draw.randrange(50)) for _ in range(24))
 
 
-PLANTED = {  # how a task of the dataset is planted again -> whether it must be found, and as exact
+Plant = Callable[[str, Any], tuple[str, Any]]
+PLANTED: dict[str, tuple[Plant, str]] = {  # how a task of the dataset is planted again -> whether it must be found, and as exact
     "the same": (lambda text, image: (text, image), "same"),
     "in other case and punctuation": (lambda text, image: (text.upper() + " !", image), "same"),
     "with a word more": (lambda text, image: (text + " now", image), "nearly"),

@@ -3,10 +3,11 @@ disk holds the data and one archive. A download that was interrupted goes on whe
 """
 
 import importlib
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+import msgspec
 
 from weft.benchmarks.download import HUB_URL, unpack_archive
 from weft.errors import UserError
@@ -94,11 +95,10 @@ def _is_excluded(file: str, excluded: Sequence[str]) -> bool:
 
 def _read_state(folder: Path) -> list[str]:
     try:
-        state: Any = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return msgspec.json.decode((folder / STATE_FILE).read_bytes(), type=list[str])
+    except (OSError, ValueError):  # there is none yet, or it is damaged: archives are downloaded again
         return []
-    return [file for file in state if isinstance(file, str)] if isinstance(state, list) else []
 
 
 def _write_state(folder: Path, unpacked: Sequence[str]) -> None:
-    write_file(folder / STATE_FILE, json.dumps(unpacked).encode())
+    write_file(folder / STATE_FILE, msgspec.json.encode(unpacked))

@@ -8,6 +8,7 @@ from weft.benchmarks.weaverbench.data import CATEGORIES, IMAGE_INPUT, TEXT_INPUT
 from weft.types import Sample, Turn
 
 ANY_NUMBER = "any number"
+KINDS = {None: "document, free", 0: "question", 1: "image"}  # by the required number of images
 
 
 class WeaverBenchStatistics(DatasetStatistics, frozen=True):
@@ -15,7 +16,7 @@ class WeaverBenchStatistics(DatasetStatistics, frozen=True):
 
     def turn_kind(self, turn: Turn) -> str:
         gold: WeaverBenchGold = turn.gold
-        return gold.kind
+        return KINDS.get(gold.required, "document, exact")
 
     def count(self, sample: Sample) -> Mapping[str, int]:
         gold: WeaverBenchGold = sample.turns[0].gold
