@@ -80,7 +80,7 @@ def chats(*contents: str, **fields: Any) -> list[dict[str, Any]]:
     return [{"role": roles[index % 2], "content": content, **fields} for index, content in enumerate(contents)]
 
 
-ODD = {  # what a record has instead -> how many turns are read, and what is said of it
+ODD: dict[str, tuple[dict[str, Any], int, str]] = {  # what a record has instead -> how many turns are read, and what is said of it
     "no key in its fields": ({"source": "x"}, 2, "source: is a field that weft does not know"),
     "unknown domain": ({"domain": "origami"}, 2, "domain: 'origami' is no domain of WEAVE; it is kept as it is"),
     "unknown type": ({"type": "Boats"}, 2, "type: 'Boats' is no type of WEAVE-100k"),
