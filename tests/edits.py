@@ -88,3 +88,27 @@ def cells(run: weft.Run, words: str, arithmetic: str = "") -> dict[str, Any]:
     rows = table(run, words).run_rows
     row = next(row for row in rows if not arithmetic or row.arithmetic in ("", arithmetic))
     return {column: cell.value for column, cell in row.cells.items()}
+
+
+def rise_record(number: int, category: str = "temporal", **more: Any) -> dict[str, Any]:
+    text_field = "reference_txt" if category == "logical" else "reference"
+    record = {
+        "index": f"{category}_reasoning_{number}",
+        "category": f"{category}_reasoning",
+        "subtask": "Some",
+        "instruction": f"What comes of it, number {number}?",
+        "image": f"images/{number}.png",
+        text_field: f"The right one, number {number}.",
+        **more,
+    }
+    return {field: value for field, value in record.items() if value is not ...}
+
+
+def write_rise(folder: Path, records: Sequence[dict[str, Any]]) -> Path:
+    """The records as risebench.json, each with an image of its own."""
+    for number, record in enumerate(records):
+        for place, field in enumerate(("image", "reference_img")):
+            if isinstance(record.get(field), str):
+                paint(folder / record[field], COLOURS[(number + place) % len(COLOURS)], mark=number + 100 * place)
+    (folder / "risebench.json").write_text(json.dumps(records))
+    return folder

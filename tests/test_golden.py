@@ -26,6 +26,7 @@ DATA = {
     "rover-tg": "tabletop-rover",
     "weaverbench": "tabletop-weaver",
     "gedit": "tabletop-gedit",
+    "risebench": "tabletop-risebench",
 }
 
 

@@ -28,6 +28,7 @@ BENCHMARKS = {
     "rover-tg": "tabletop-rover",
     "planviz": "tabletop-planviz",
     "gedit": "tabletop-gedit",
+    "risebench": "tabletop-risebench",
     "weaverbench": "tabletop-weaver",
 }
 

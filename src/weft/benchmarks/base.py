@@ -359,6 +359,7 @@ BUILT_IN = {
     "weaverbench": "weft.benchmarks.weaverbench:WeaverBench",
     "opening": "weft.benchmarks.opening:Opening",
     "gedit": "weft.benchmarks.gedit:GEdit",
+    "risebench": "weft.benchmarks.risebench:RiseBench",
 }
 INTERNAL = {  # benchmarks behind commands of their own, without a dataset that a user could name
     "arena": "weft.arena.protocol:Arena",

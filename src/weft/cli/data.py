@@ -42,7 +42,7 @@ def make_data(
         typer.Argument(
             metavar="NAME",
             help="tabletop-weave, tabletop-weave-memory, tabletop-weave-single, tabletop-imug, tabletop-rover, "
-            "tabletop-planviz, tabletop-weaver or tabletop-gedit.",
+            "tabletop-planviz, tabletop-weaver, tabletop-gedit or tabletop-risebench.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="PATH", help="The folder to write to.")],

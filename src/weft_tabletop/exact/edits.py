@@ -13,12 +13,14 @@ from msgspec import Struct
 
 from weft.types import Question
 from weft_tabletop.exact.cells import describe_distance, describe_losses, describe_wrong_cell, rate_quality, wrong_cells
+from weft_tabletop.exact.rover import QUALITY_BANDS, score_band
 from weft_tabletop.world.operations import Operation
 from weft_tabletop.world.scenes import CELLS, SceneReading
 
 Reference = Mapping[str, Any]  # of a turn, from the sidecar
 Answer = dict[str, Any]  # in the question's schema
 Reader = Callable[[Question, str], SceneReading]  # the scene in the image of a question's material
+RISE_METRICS = ("consistency", "reasoning", "plausibility")
 GEDIT_METRICS = ("sc", "pq")
 
 
@@ -76,6 +78,21 @@ def answer_gedit(reference: Reference, question: Question, read: Reader) -> Answ
         scores = [entry["score"] for entry in entries.values()]
         return {"score": scores, "reasoning": "; ".join(entry["reasoning"] for entry in entries.values())}
     return entries
+
+
+def answer_risebench(reference: Reference, question: Question, read: Reader) -> Answer:
+    """Answer a question of RISEBench: a score from 1 to 5, or 0 or 1 of a logical edit."""
+    (metric,) = question.metrics
+    output = read(question, "made")
+    if metric == "plausibility":
+        return {"reasoning": describe_distance(output), "score": score_band(rate_quality(output) / 10, QUALITY_BANDS)}
+    shares = compare_edit(reference, read(question, "source"), output)
+    share, reason = shares.done, shares.done_reason
+    if metric == "consistency":
+        share, reason = shares.kept, shares.kept_reason
+    if question.schema["properties"]["score"]["maximum"] == 1:
+        return {"reasoning": reason, "score": int(share == 1)}
+    return {"reasoning": reason, "score": score_band(share)}
 
 
 def _share(count: int, total: int) -> float:

@@ -3,6 +3,7 @@
 Every class of the official tables has a kind of request, so that every column has numbers. The words are the
 tabletop's own."""
 
+import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from weft_tabletop.make.dialogues import DialogueMaker, TableTurn
 from weft_tabletop.make.files import write_lines, write_named_image
 from weft_tabletop.make.sidecar import write_sidecar
 from weft_tabletop.make.start_scenes import start_scene
-from weft_tabletop.world.language import phrase_request
+from weft_tabletop.world.language import describe_scene, phrase_request
 from weft_tabletop.world.scenes import Scene
 
 GEDIT_KINDS: Mapping[str, str] = {
@@ -30,6 +31,14 @@ GEDIT_KINDS: Mapping[str, str] = {
     "text_change": "pattern",
     "tone_transfer": "rotate",
 }
+RISE_KINDS: Mapping[str, tuple[tuple[str, str], ...]] = {  # sub-tasks of each category, with their kinds
+    "temporal": (("Life Progression", "hours"), ("Environmental Cycles", "drift")),
+    "causal": (("Physics Manifestation", "gravity"), ("State Transition", "trait")),
+    "spatial": (("Viewpoint Generation", "rotate"), ("Layout Reasoning", "mirror")),
+    "logical": (("Pattern Prediction", "pattern"), ("Mathematical Derivation", "sum")),
+}
+FREE_RATE = 0.2  # how often nothing has to stay as it was
+IMAGE_RATE = 0.5  # how often the right result is an image, where it may be one
 INTERSECTION_RATE = 0.5  # how often a request is in the intersection
 
 
@@ -55,6 +64,41 @@ def write_gedit(out: Path, samples: int, seed: int) -> None:
         }
         records.append(record)
     write_lines(out / "gedit.jsonl", records)
+    write_sidecar(out, references)
+
+
+def write_risebench(out: Path, samples: int, seed: int) -> None:
+    """Write so many requests, the categories in turn: `risebench.json`, `images/`, and the sidecar."""
+    (out / "images").mkdir(parents=True, exist_ok=True)
+    categories = tuple(RISE_KINDS)
+    records: list[dict[str, Any]] = []
+    references: dict[str, Any] = {}
+    for number in range(samples):
+        category = categories[number % len(categories)]
+        round_number = number // len(categories)
+        subtask, kind = RISE_KINDS[category][round_number % 2]
+        index = f"{category}_reasoning_{round_number + 1}"
+        rng = random.Random(f"risebench {seed} {index}")
+        turn, base = make_edit(kind, rng)
+        assert turn.scene is not None
+        references[index] = {"turns": [{"kind": turn.kind, "args": turn.args}]}
+        record: dict[str, Any] = {
+            "index": index,
+            "category": f"{category}_reasoning",
+            "subtask": subtask,
+            "instruction": turn.text,
+            "image": write_named_image(out, index, base),
+        }
+        if category in ("spatial", "logical") and rng.random() < IMAGE_RATE:
+            record["reference_img"] = write_named_image(out, f"{index}_reference", turn.scene)
+        elif category == "logical":
+            record["reference_txt"] = describe_scene(turn.scene)
+        else:
+            record["reference"] = describe_scene(turn.scene)
+        if category != "logical" and rng.random() < FREE_RATE:
+            record["consistency_free"] = True
+        records.append(record)
+    (out / "risebench.json").write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
     write_sidecar(out, references)
 
 

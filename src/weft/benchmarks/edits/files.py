@@ -85,11 +85,11 @@ def _find_arrow_files(data: Path) -> list[Path]:
 
 def _find_parquet_files(data: Path) -> list[Path]:
     """Return the parquet files of the split `train`, or all where none is called so."""
-    files = [data]
-    if not data.is_file():
-        files = []
-        for pattern in FOLDER_DEPTHS:
-            files += data.glob(f"{pattern}.parquet")
+    files: list[Path] = []
+    if data.is_file():
+        files.append(data)
+    for pattern in FOLDER_DEPTHS:
+        files += data.glob(f"{pattern}.parquet")
     files = [path for path in sorted(files) if path.suffix == ".parquet" and path.is_file()]
     return [path for path in files if path.name.lower().startswith("train")] or files
 

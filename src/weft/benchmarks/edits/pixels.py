@@ -10,3 +10,13 @@ def stretch_image(image: Image, other: Image, blobs: Blobs) -> Image:
         size = opened.size
     with blobs.decode_within_memory(image) as pixels:
         return blobs.put_pil(pixels.convert("RGB").resize(size))
+
+
+def shrink_image(image: Image, side: int, blobs: Blobs) -> Image:
+    """Return the image with no side longer than `side`, as the scripts make a thumbnail of it."""
+    if max(image.width, image.height) <= side:
+        return image
+    with blobs.decode_within_memory(image) as pixels:
+        small = pixels.convert("RGB")
+        small.thumbnail((side, side))
+        return blobs.put_pil(small)
