@@ -118,7 +118,7 @@ def tables(run: weft.Run) -> str:
 @pytest.mark.parametrize("benchmark", [one for one in DATA if one != "weave"])
 def test_tables_of_the_tabletop_stay(benchmark: str, tmp_path: Path):
     data = written(benchmark, tmp_path / "data", 12)
-    ends = {"judge": "tabletop/exact", "home": tmp_path / "home"}
+    ends: dict[str, Any] = {"judge": "tabletop/exact", "home": tmp_path / "home"}
     runs = [
         weft.evaluate(benchmark, data=data, model=model, **ends)
         for model in ("tabletop/oracle", "tabletop/tiny", "copy")

@@ -276,7 +276,7 @@ def test_the_tabletop_has_edits_whose_scores_are_known(tmp_path: Path):
     from weft_tabletop.make import make
 
     data = make("tabletop-gedit", tmp_path / "data", samples=22, seed=1)
-    averages = {}
+    averages: dict[str, Any] = {}
     for model in ("tabletop/oracle", "copy"):
         run = weft.evaluate("gedit", data=data, model=model, judge="tabletop/exact", home=tmp_path / "home")
         averages[model] = cells(run, "EN: overall")["Avg"]

@@ -146,7 +146,7 @@ WITHOUT_OVERALL = {
 def shipped_tables() -> Iterator[tuple[str, str, Sequence[Row]]]:
     for package in PACKAGES:
         published = read_published(f"weft.benchmarks.{package}")
-        tables = {name: table for name, table in published.items() if isinstance(table, dict)}
+        tables: dict[str, Any] = {name: table for name, table in published.items() if isinstance(table, dict)}
         tables |= {f"win_rates/{judge}": table for judge, table in tables.pop("win_rates", {}).items()}
         for name, table in tables.items():
             if "rows" in table:

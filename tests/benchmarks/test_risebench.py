@@ -244,7 +244,7 @@ def test_the_tabletop_has_edits_whose_scores_are_known(tmp_path: Path):
     from weft_tabletop.make import make
 
     data = make("tabletop-risebench", tmp_path / "data", samples=16, seed=2)
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for model in ("tabletop/oracle", "copy"):
         run = weft.evaluate("risebench", data=data, model=model, judge="tabletop/exact", home=tmp_path / "home")
         found[model] = cells(run, ": accuracy", "strict")
