@@ -24,6 +24,10 @@ class ReleasedScores(Struct, frozen=True, omit_defaults=True):
     reasoning: float | None = None
     plausibility: float | None = None
 
+    @property
+    def by_metric(self) -> dict[str, float | None]:
+        return {"consistency": self.consistency, "reasoning": self.reasoning, "plausibility": self.plausibility}
+
 
 def read_edit_rules(verdict: Verdict) -> EditRules:
     return read_facts(verdict.detail, EditRules)

@@ -139,7 +139,7 @@ def _count_dimension(run: RunResults, metric: str, is_official: bool) -> list[Co
     applies = {verdict.sample for verdict in run.verdicts if verdict.metric == metric}
     for one in _count(run, scoring.SCORE, is_official):
         if one.sample in applies:
-            number = getattr(read_released_scores(one.verdict), metric)
+            number = read_released_scores(one.verdict).by_metric[metric]
             counted.append(replace(one, value=None if number is None else (number - 1) / 4))
     return counted
 
