@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from PIL import Image as Pil
 
 import weft
@@ -30,6 +31,7 @@ from weft.benchmarks.weaverbench.rubric import (
 from weft.benchmarks.weaverbench.tables import overall_terms, tables
 from weft.benchmarks.weaverbench.template import write_template
 from weft.errors import UserError
+from weft.results.run import headline_score
 from weft.store.blobs import Blobs
 from weft.types import Image, Text, Verdict
 
@@ -401,6 +403,11 @@ def test_published_rows_stand_beside_the_papers_prompts_alone():
 def test_overall_needs_all_five(tmp_path: Path):
     some = [Verdict("a", 0, "prompt_adherence", 0.5), Verdict("a", 0, "completeness", 1.0)]
     assert overall_terms(some) == [] and [weight for weight, _ in overall_terms(some, whole=False)] == [0.5, 0.5]
+    benchmark = load_benchmark("weaverbench")
+    both = [*some, *(replace(verdict, sample="b") for verdict in some)]
+    groups: dict[str, dict[str, str]] = {"a": {}, "b": {}}
+    assert headline_score(benchmark, both, groups) is None, "as in the table"
+    assert headline_score(benchmark, some, groups) == (0.75, None, None), "one document is judged by what it has"
 
 
 def test_plan_accuracy_by_kind(tmp_path: Path, serve: Serve):

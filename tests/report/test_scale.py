@@ -17,7 +17,9 @@ from server import Provider, Seen, model_answer
 from weft import api
 from weft.report.charts import build_plots
 from weft.report.compare import compare
+from weft.report.grid import build_change_cells
 from weft.report.listing import build_listing, dialogues_by_sample
+from weft.report.scale import headline_difference
 from weft.results.run import name_runs
 from weft_tabletop.make import make
 
@@ -40,6 +42,36 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[weft.Run,
         )
         made[name] = (good, bad, folder)
     return made
+
+
+def without(run: weft.Run, metric: str) -> weft.Run:
+    """The run as it is if its judge could score nothing of a metric."""
+    changed = copy.copy(run)
+    unscored: Any = {"value": None, "score": None, "merged_from": ()}
+    changed.verdicts = [
+        replace(verdict, **unscored) if verdict.metric == metric else verdict for verdict in run.verdicts
+    ]
+    return changed
+
+
+def test_a_headline_score_is_not_compared_without_one_of_its_parts(
+    pairs: dict[str, tuple[weft.Run, weft.Run, Path]],
+):
+    """WEAVE weighs its metrics otherwise where there are no text turns: not where a judge failed on them."""
+    good, bad, _ = pairs["weave"]
+    lost = without(bad, "accuracy")
+    for first, second in ((good, lost), (lost, good)):
+        found = compare(first, second)
+        assert {row.name for row in found.rows} >= {"key_point", "image_quality"}
+        assert all(row.name not in ("headline score", "accuracy") for row in found.rows)
+        assert any("headline score is not compared" in note for note in found.notes)
+        assert build_change_cells(first, second, "") == {} != build_change_cells(first, second, "key_point")
+        with_text = {verdict.sample for verdict in lost.verdicts if verdict.metric == "accuracy"}
+        assert with_text and not with_text & {gap.sample for gap in found.gaps}
+        sample = min(with_text)
+        of_sample = [[v for v in run.verdicts if v.sample == sample] for run in (first, second)]
+        assert headline_difference(first.benchmark, *of_sample, first.groups) is None
+    assert "headline score" in {row.name for row in compare(good, bad).rows}
 
 
 @pytest.mark.parametrize("name", SCALES)

@@ -1,7 +1,8 @@
 """Two runs on the same dialogues: paired differences of the headline score, of each metric, and of each metric in each
 group of the benchmark's first axis.
 
-Only verdicts that both runs have scored are paired; the others are counted and left out. Values are on the scale of the
+Only verdicts that both runs have scored are paired; the others are counted and left out. The headline score is compared
+if each of its parts has pairs: without one of them it would be another number. Values are on the scale of the
 benchmark's paper. `pair_runs` and `pair_terms` do the same for any one number."""
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.errors import UserError
-from weft.results.run import Run, find_cluster, headline_terms, sum_values
+from weft.results.run import Run, find_cluster, headline_parts, sum_values
 from weft.stats.intervals import mix_means
 from weft.stats.paired import Difference, PairedTerms, compare_pairs, holm_adjust
 from weft.types import Verdict
@@ -56,6 +57,7 @@ class Pairing(Struct, frozen=True):
     """What two runs have both scored."""
 
     verdicts: list[Verdict]  # of the first run, one for each pair
+    shared: list[Verdict]  # of the first run, those that both have, scored or not
     pairs: Pairs
     clusters: Mapping[str, str]  # by sample
     unpaired: int  # verdicts that only one run has scored
@@ -68,9 +70,23 @@ def pair_runs(first: Run, second: Run) -> Pairing:
     others = _scored_verdicts(second)
     common = [key for key in scored if key in others]
     pairs = {key: (_mean_percent(scored[key]), _mean_percent(others[key])) for key in common}
-    all_keys = {key_of(verdict) for verdict in [*first.verdicts, *second.verdicts]}
+    own = {key_of(verdict): verdict for verdict in first.verdicts}
+    other_keys = {key_of(verdict) for verdict in second.verdicts}
+    shared = [verdict for key, verdict in own.items() if key in other_keys]
     clusters = {sample: find_cluster(first.benchmark, sample, groups) for sample, groups in first.groups.items()}
-    return Pairing([scored[key][0] for key in common], pairs, clusters, len(all_keys) - len(common))
+    unpaired = len(own.keys() | other_keys) - len(common)
+    return Pairing([scored[key][0] for key in common], shared, pairs, clusters, unpaired)
+
+
+def headline_pairs(run: Run, shared: Sequence[Verdict], pairs: Pairs) -> Terms:
+    """Return the headline score as weighted means of the verdicts that have pairs; empty if a part of it has none."""
+    terms: list[tuple[float, Sequence[Verdict]]] = []
+    for weight, members in headline_parts(run.benchmark, shared, run.groups):
+        paired = [verdict for verdict in members if key_of(verdict) in pairs]
+        if not paired:
+            return []
+        terms.append((weight, paired))
+    return terms
 
 
 def pair_terms(terms: Terms, pairing: Pairing) -> PairedTerms:
@@ -95,14 +111,19 @@ def compare(first: Run, second: Run, max_gaps: int = 10, names: tuple[str, str] 
     presentation = first.benchmark.presentation
     scale = presentation.max_score / PERCENT
     gaps = [
-        replace(gap, first=scale * gap.first, second=scale * gap.second) for gap in _find_gaps(first, verdicts, pairs)
+        replace(gap, first=scale * gap.first, second=scale * gap.second)
+        for gap in _find_gaps(first, pairing.shared, pairs)
     ]
+    rows = _build_rows(first, pairing, scale)
+    notes = _describe_differences(first, second)
+    if all(row.name != HEADLINE for row in rows):
+        notes.append("the headline score is not compared: a part of it has no verdict that both runs have scored")
     return Comparison(
         names=names or (first.name, second.name),
-        rows=_build_rows(first, pairing, scale),
+        rows=rows,
         gaps=gaps[:max_gaps],
         unpaired=pairing.unpaired,
-        notes=_describe_differences(first, second),
+        notes=notes,
         max_score=presentation.max_score,
         digits=presentation.digits,
     )
@@ -122,7 +143,7 @@ def _check_comparable(first: Run, second: Run) -> None:
 
 def _build_rows(run: Run, pairing: Pairing, scale: float) -> list[ComparisonRow]:
     rows: list[ComparisonRow] = []
-    for name, terms in _compared_numbers(run, pairing.verdicts):
+    for name, terms in _compared_numbers(run, pairing):
         difference = compare_pairs(pair_terms(terms, pairing), full=PERCENT)
         if difference is not None:
             first = scale * _weighted_mean(terms, pairing.pairs, 0)
@@ -135,9 +156,10 @@ def _build_rows(run: Run, pairing: Pairing, scale: float) -> list[ComparisonRow]
     return rows
 
 
-def _compared_numbers(run: Run, verdicts: Sequence[Verdict]) -> list[tuple[str, Terms]]:
+def _compared_numbers(run: Run, pairing: Pairing) -> list[tuple[str, Terms]]:
     """Return the numbers to compare, each with its name and its weighted means."""
-    numbers: list[tuple[str, Terms]] = [(HEADLINE, headline_terms(run.benchmark, verdicts, run.groups))]
+    verdicts = pairing.verdicts
+    numbers: list[tuple[str, Terms]] = [(HEADLINE, headline_pairs(run, pairing.shared, pairing.pairs))]
     axis = run.benchmark.axes[0] if run.benchmark.axes else ""
     for metric in run.benchmark.metrics:
         by_group: dict[str, list[Verdict]] = {}
@@ -186,14 +208,14 @@ def _weighted_mean(terms: Terms, pairs: Pairs, side: int) -> float:
     return mix_means(means)
 
 
-def _find_gaps(run: Run, verdicts: Sequence[Verdict], pairs: Pairs) -> list[Gap]:
+def _find_gaps(run: Run, shared: Sequence[Verdict], pairs: Pairs) -> list[Gap]:
     """Return the dialogues whose headline scores differ, the widest gap first."""
     by_sample: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
+    for verdict in shared:
         by_sample.setdefault(verdict.sample, []).append(verdict)
     gaps: list[Gap] = []
     for sample, members in by_sample.items():
-        terms = headline_terms(run.benchmark, members, run.groups)
+        terms = headline_pairs(run, members, pairs)
         if not terms:
             continue
         first = _weighted_mean(terms, pairs, 0)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
 from weft.report.charts import Plot, in_words
-from weft.report.compare import PERCENT, VerdictKey, key_of, pair_runs, pair_terms, scale_difference
+from weft.report.compare import PERCENT, VerdictKey, headline_pairs, key_of, pair_runs, pair_terms, scale_difference
 from weft.report.grid_layout import GridKey, GridLayout, plan_layout
 from weft.report.grid_plot import build_grid_plot
 from weft.report.layout import name_beside
@@ -183,7 +183,8 @@ def build_change_cells(run: Run, base: Run, metric: str) -> dict[str, Cell]:
     paired = _select_verdicts(run, pairing.verdicts, metric, "", "")
     if not paired:
         return {}
-    terms = pair_terms(scored_terms(_build_parts(run, paired, metric)), pairing)
+    parts = [(1.0, paired)] if metric else headline_pairs(run, pairing.shared, pairing.pairs)
+    terms = pair_terms(parts, pairing)
     difference = compare_pairs(terms, full=PERCENT)
     if difference is None:
         return {}

@@ -2,11 +2,12 @@
 
 Nothing is rounded here but texts: `weft.rounding` is the only rounding."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from weft.benchmarks.base import Benchmark, SampleGroups
-from weft.results.run import headline_terms, weighted_mean
+from weft.results.run import headline_parts, headline_terms, weighted_mean
 from weft.rounding import format_number
+from weft.stats.intervals import mix_means
 from weft.types import Verdict
 
 
@@ -23,23 +24,24 @@ def headline_difference(
     benchmark: Benchmark, verdicts: Sequence[Verdict], others: Sequence[Verdict], groups: SampleGroups
 ) -> float | None:
     """Return the headline score of `verdicts` minus that of `others`, over what both have scored; None if that is
-    nothing."""
-    scored = _scored_by_key(verdicts)
-    others_scored = _scored_by_key(others)
-    common = [key for key in scored if key in others_scored]
-    first = headline_share(benchmark, [scored[key] for key in common], groups)
-    second = headline_share(benchmark, [others_scored[key] for key in common], groups)
-    if first is None or second is None:
-        return None
-    return first - second
+    nothing of it, or of one of its parts."""
+    others_by_key = {_key_of(verdict): verdict for verdict in others}
+    shared = [verdict for verdict in verdicts if _key_of(verdict) in others_by_key]
+    means: list[tuple[float, float]] = []
+    for weight, members in headline_parts(benchmark, shared, groups):
+        differences: list[float] = []
+        for verdict in members:
+            other = others_by_key[_key_of(verdict)]
+            if verdict.value is not None and other.value is not None:
+                differences.append(verdict.value - other.value)
+        if not differences:
+            return None
+        means.append((weight, sum(differences) / len(differences)))
+    return mix_means(means) if means else None
 
 
-def _scored_by_key(verdicts: Sequence[Verdict]) -> Mapping[tuple[str, int, str], Verdict]:
-    by_key: dict[tuple[str, int, str], Verdict] = {}
-    for verdict in verdicts:
-        if verdict.value is not None:
-            by_key[verdict.sample, verdict.turn, verdict.metric] = verdict
-    return by_key
+def _key_of(verdict: Verdict) -> tuple[str, int, str]:
+    return verdict.sample, verdict.turn, verdict.metric
 
 
 def to_points(benchmark: Benchmark, share: float | None) -> float | None:

@@ -157,8 +157,9 @@ class WeaverBench(Benchmark):
         return apply_rules(verdicts)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
-        """Overall: the mean of the five dimensions."""
-        return tables.overall_terms(verdicts, whole=False)
+        """Overall: the mean of the five dimensions, of one document alone that of those which it is judged by."""
+        is_one_document = len({verdict.sample for verdict in verdicts}) == 1
+        return tables.overall_terms(verdicts, whole=not is_one_document)
 
 
 def _build_facts(judged_turn: JudgedTurn) -> DocumentFacts:
