@@ -250,7 +250,7 @@ def test_a_mean_over_one_dialogue_is_drawn_without_an_interval():
         {"turn": 2, "series": "a", "score": 0.7, "low": None, "high": None},
     ]
     bars = plots.grouped_bar_chart(rows, x="turn", y="score", series="series", title="t")
-    assert plots.render_svg(bars).count('aria-roledescription="rule mark"') == 1
+    assert plots.render_svg(bars).count('aria-roledescription="rule mark"') == 2, "a dark line on a light one"
     assert "<svg" in plots.render_svg(plots.line_chart(rows, x="turn", y="score", series="series", title="t"))
 
 
