@@ -259,7 +259,7 @@ def test_rules_of_how_many_pictures_there_are(tmp_path: Path, serve: Serve):
         prompt("collage", "picture picture collage", 2),
     ]
     provider = serve(
-        answer=playing(collage=lambda seen, at: len(seen.pictures) == 2 and at == 0 and COLLAGE in seen.pictures)
+        answer=playing(collage=lambda seen, at: len(seen.pictures) == 2 and at == 0 and collage_digest in seen.pictures)
     )
     run = evaluate(provider, written(tmp_path / "data", records), tmp_path / "home")
     found = values(run)
@@ -304,7 +304,7 @@ def test_rules_of_how_many_pictures_there_are(tmp_path: Path, serve: Serve):
     assert reason.startswith("by rule: one image where 2 were asked for") and "the judge: why" in reason
 
 
-COLLAGE = ""
+collage_digest = ""
 
 
 @pytest.fixture(autouse=True)
@@ -312,8 +312,8 @@ def _collage():
     """The digest of the picture that is a collage here."""
     import hashlib
 
-    global COLLAGE
-    COLLAGE = "sha256:" + hashlib.sha256(drawn("model picture picture collage 0", 48)).hexdigest()
+    global collage_digest
+    collage_digest = "sha256:" + hashlib.sha256(drawn("model picture picture collage 0", 48)).hexdigest()
 
 
 def test_a_collage_that_nobody_would_judge_leaves_the_count_open(tmp_path: Path, serve: Serve):

@@ -1,6 +1,7 @@
 """Intervals, p-values and corrections against independent computations; marks, published tables, Parquet."""
 
 import csv
+import importlib
 import io
 import json
 import random
@@ -167,6 +168,7 @@ def test_two_runs_are_compared_turn_by_turn(two: tuple[weft.Run, weft.Run, Path]
     main = found.rows[0]
     assert main.name == "headline score" and main.first == 100.0 and main.difference.p < 1e-4
     assert main.second == pytest.approx(sum(100 * (v.value or 0) for v in bad.verdicts) / len(bad.verdicts))
+    assert main.difference.low is not None and main.difference.high is not None
     assert main.difference.low < main.difference.value < main.difference.high and main.corrected_p >= main.difference.p
     assert {row.name for row in found.rows} >= {"choice", "points", "choice, Hybrid", "points, Static Spatial"}
     assert found.unpaired == 0 and found.gaps[0].first - found.gaps[0].second == max(
@@ -214,8 +216,7 @@ def test_a_table_of_published_rows_alone_is_the_papers(benchmark: str, number: i
 
 def test_every_verdict_is_a_row_of_parquet(two: tuple[weft.Run, weft.Run, Path], tmp_path: Path):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed (pip install '.[parquet]')")
-    import pyarrow.parquet as pq
-
+    pq: Any = importlib.import_module("pyarrow.parquet")
     parquet.write(two[:2], tmp_path / "sub" / "runs.parquet")
     rows: list[dict[str, Any]] = pq.read_table(tmp_path / "sub" / "runs.parquet").to_pylist()
     assert len(rows) == len(two[0].verdicts) + len(two[1].verdicts)

@@ -69,8 +69,8 @@ def test_a_headline_score_is_not_compared_without_one_of_its_parts(
         with_text = {verdict.sample for verdict in lost.verdicts if verdict.metric == "accuracy"}
         assert with_text and not with_text & {gap.sample for gap in found.gaps}
         sample = min(with_text)
-        of_sample = [[v for v in run.verdicts if v.sample == sample] for run in (first, second)]
-        assert headline_difference(first.benchmark, *of_sample, first.groups) is None
+        own, other = ([v for v in run.verdicts if v.sample == sample] for run in (first, second))
+        assert headline_difference(first.benchmark, own, other, first.groups) is None
     assert "headline score" in {row.name for row in compare(good, bad).rows}
 
 
@@ -172,7 +172,7 @@ def test_a_judges_own_scale_is_named(toy: Path, tmp_path: Path, serve: Serve):
 
     provider = serve(answer=answer)
     home = tmp_path / "home"
-    names = {"model": f"openai-chat/model@{provider.url}", "judge": f"openai-chat/judge@{provider.url}"}
+    names: dict[str, Any] = {"model": f"openai-chat/model@{provider.url}", "judge": f"openai-chat/judge@{provider.url}"}
     run = weft.evaluate("weave", data=toy, home=home, **names)
     pages = api.write_report([run], tmp_path / "report", home=home).parent / "d"
     text = "".join(file.read_text() for file in pages.glob("*.html"))
