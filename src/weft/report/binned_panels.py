@@ -6,8 +6,8 @@ lacks a metric."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.report.plots import LABEL_LINE, PAPER, with_style, wrap_title
-from weft.report.series import Series
+from weft.report.plots import PAPER, with_style, wrap_title
+from weft.report.series import LABEL_LINE, Series
 
 WIDTH = 190.0  # pixels of a panel
 BAR = 18.0

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.report.plots import FAINT, LABEL_LINE, PAPER, base_chart, with_style
-from weft.report.series import wrap_name
+from weft.report.plots import FAINT, PAPER, base_chart, with_style
+from weft.report.series import LABEL_LINE, name_axis, wrap_name
 from weft.rounding import format_number
 
 CELL_WIDTH = 58.0
@@ -60,9 +60,7 @@ def heat_map(
         orient="top", labelAngle=0, labelLimit=0, labelExpr=lines, labelBaseline="bottom", domain=False, ticks=False,
         labelLineHeight=LINE_HEIGHT, labelPadding=6 + LINE_HEIGHT * (head_lines - 1),
     ))  # fmt: skip
-    y = alt.Y("row:N", sort=row_names, title=None, axis=alt.Axis(
-        labelLimit=0, labelExpr=lines, domain=False, ticks=False,
-    ))  # fmt: skip
+    y = alt.Y("row:N", sort=row_names, title=None, axis=name_axis(domain=False, ticks=False))
     scale = alt.Scale(domain=[low, high], range=[LIGHTEST, DARKEST], clamp=True)
     color = alt.Color(
         f"{legend}:Q",

@@ -15,7 +15,8 @@ from weft.types import Cell, Row, Table
 DAGGER = r"$^{\dagger}$"
 PAPER_TABLE = re.compile(r" \(paper, (Tables? [^)]*)\)")
 WITH_INTERVALS = re.compile(r", with 95% intervals( by dialogue)?")
-SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z±`]|[a-z]+: )")
+INTERVALS = ("Intervals ", "95% intervals ", "A correlation without interval")  # how sentences about them begin
+SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z±`]|95%|[a-z]+: )")
 INCOMPLETE = re.compile(r"A cell `[^`]*\(\d+/\d+\)`")
 Ranks = Mapping[tuple[str, str], str]
 
@@ -87,6 +88,8 @@ def _relevant_sentences(table: Table, whole: Table, *, intervals: bool) -> list[
     for sentence in _split_sentences(note):
         if sentence and "--" not in sentence and _is_relevant(sentence, table, intervals=intervals):
             clauses = [clause for clause in sentence.rstrip(".").split("; ") if not _defines(clause, absent)]
+            if not intervals:
+                clauses = [clause for clause in clauses if not clause.endswith("in the intervals")]
             if clauses:
                 sentences.append("; ".join(clauses) + ".")
     return sentences
@@ -107,7 +110,7 @@ def _is_relevant(sentence: str, table: Table, *, intervals: bool) -> bool:
     """Whether a sentence is about something that the table shows. Sentences about weft's options are not."""
     if sentence.startswith("Published rows"):
         return bool(table.published_rows)
-    if sentence.startswith("Intervals "):
+    if sentence.startswith(INTERVALS):
         return intervals
     if sentence.startswith("A cell `not asked"):
         return any(cell.not_asked for cell in _cells(table))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from weft.errors import UserError
-from weft.report.series import PALETTE, Rows, Series, wrap_name
+from weft.report.series import LABEL_LINE, PALETTE, Rows, Series, name_axis, wrap_name
 from weft.report.svg_text import fit_texts
 from weft.rounding import format_number
 from weft.untrusted import escape_control_characters
@@ -23,7 +23,6 @@ SOFT = "#57606a"
 FAINT = "#d8dee4"
 PAPER = "#ffffff"
 NIGHT = {INK: "#e6e8ea", SOFT: "#9aa4ad", FAINT: "#3a424a", PAPER: "#14171a", **dict(zip(PALETTE, DARK, strict=True))}
-LABEL_LINE = 16  # pixels of one line of a name on an axis
 RINGS = (0.25, 0.5, 0.75, 1.0)  # of a radar chart
 FORMATS = (".png", ".svg", ".pdf")
 HAS_INTERVAL = "isValid(datum.low)"
@@ -177,8 +176,7 @@ def horizontal_bar_chart(
     names = list(dict.fromkeys(row[name] for row in styles.rows))
     lowest, highest = _value_range(rows, x)
     scale = alt.Scale(domain=[min(0.0, lowest), highest * 1.02], nice=False)
-    axis = alt.Axis(labelLimit=0, labelExpr="split(datum.label, '\\n')")
-    position = alt.Y(f"{name}:N", sort=names, title=None, axis=axis, scale=alt.Scale(paddingInner=0.25))
+    position = alt.Y(f"{name}:N", sort=names, title=None, axis=name_axis(), scale=alt.Scale(paddingInner=0.25))
     bars_each = len(styles.order)
     if one_each:
         bars_each = 1
@@ -210,8 +208,7 @@ def ranking_chart(rows: Rows, *, name: str, x: str, series: str, title: str) -> 
     lowest, highest = _value_range(rows, x)
     margin = max((highest - lowest) * 0.06, 1.0)
     scale = alt.Scale(domain=[lowest - margin, highest + margin], nice=False)
-    axis = alt.Axis(labelLimit=0, labelExpr="split(datum.label, '\\n')")
-    position = alt.Y(f"{name}:N", sort=names, title=None, axis=axis)
+    position = alt.Y(f"{name}:N", sort=names, title=None, axis=name_axis())
     base = base_chart(styles.rows, title, 420, max(90, 34 * len(names) * max(1, len(styles.order) / 2)))
     rules = base.transform_filter(HAS_INTERVAL).mark_rule(strokeWidth=2, opacity=0.6)
     low = alt.X("low:Q", scale=scale, title=x)

@@ -11,6 +11,7 @@ PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1
 SHAPES = ["circle", "square", "triangle-up", "cross", "diamond", "triangle-right", "triangle-down", "triangle-left"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 2], [10, 4], [1, 3], [6, 2, 1, 2, 1, 2]]
 MAX_OVERLAID = 3  # series that may lie on top of one another
+LABEL_LINE = 16  # pixels of one line of a name on an axis
 MAX_LINE = 48  # characters of a line in a legend
 Rows = Sequence[Mapping[str, Any]]
 
@@ -36,6 +37,15 @@ def _fill_lines(pieces: Sequence[str], max_length: int) -> list[str]:
                 lines.append("")
             lines[-1] += part
     return [line.strip() for line in lines if line.strip()] or [""]
+
+
+def name_axis(**choices: Any) -> Any:
+    """Return an axis of names, one below another. A name of several lines stands in the middle of its place."""
+    import altair as alt
+
+    lines = "split(datum.label, '\\n')"
+    middle = {"condition": {"test": "true", "expr": f"{-LABEL_LINE / 2:g} * (length({lines}) - 1)"}, "value": 0}
+    return alt.Axis(labelLimit=0, labelExpr=lines, labelLineHeight=LABEL_LINE, labelOffset=middle, **choices)
 
 
 class Series:

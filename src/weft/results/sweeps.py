@@ -35,9 +35,13 @@ def check_sweep_name(journal_runs: Iterable[RunRecord], name: str) -> None:
 
 
 def find_sweep_runs(journal: Journal, name: str) -> list[str]:
-    """Return the ids of a sweep's runs, in the order in which they were last begun or continued: that of the command,
-    also where some of them are older. Empty if there is no such sweep."""
-    return [record.id for record in journal.runs() if name in sweeps_of(record)]
+    """Return the ids of a sweep's runs, in the order in which they were begun, those of one model together; empty if
+    there is no such sweep."""
+    by_model: dict[str, list[str]] = {}
+    for record in sorted(journal.runs(), key=lambda record: record.started):
+        if name in sweeps_of(record):
+            by_model.setdefault(record.manifest.model.name, []).append(record.id)
+    return [run for runs in by_model.values() for run in runs]
 
 
 def expand_names(journal: Journal, names: Iterable[str]) -> list[str]:
