@@ -131,7 +131,9 @@ def report(
         int,
         typer.Option(
             metavar="N",
-            help="latex: mark the best N of a column: bold, underlined, in italics. Default: 2; IMUG-Bench marks 3.",
+            help="latex: mark the best N of a column: bold, underlined, in italics. Default: 2; IMUG-Bench's paper has "
+            "3.",
+            show_default=False,
         ),
     ] = 0,
     benchmark: OwnBenchmarkOption = None,

@@ -166,7 +166,7 @@ def _build_turn_table(runs: Sequence[RunResults], paper: Mapping[str, Any], titl
     published = _build_published(paper, "table3", "{model}", keys)
     for printed, row in zip(paper.get("table3", {}).get("rows", ()), published, strict=True):
         rows.append(replace(row, subset=printed["modality"]))
-    return Table(title, (*columns, "Avg", PER_TURN), tuple(rows), SLOPE_NOTE, 1, "parts")
+    return Table(title, (*columns, "Avg", PER_TURN), tuple(rows), SLOPE_NOTE, 1, "parts", unranked=(PER_TURN,))
 
 
 def _build_slope_cell(verdicts: Sequence[Verdict], *, official: bool) -> Cell:

@@ -7,4 +7,4 @@ class WeaveOutputs(OutputFolder):
     """A folder of images and texts that stands for a model."""
 
     file_names = "images under the names of the dataset's, or <stem of the first image>_<turn>.txt, there or in imgs/"
-    patterns = tuple(f"*{suffix}" for suffix in (*IMAGE_SUFFIXES, *map(str.upper, IMAGE_SUFFIXES), ".txt"))
+    patterns = (*(f"*{suffix}" for suffix in (*IMAGE_SUFFIXES, *map(str.upper, IMAGE_SUFFIXES))), "*_[1-9]*.txt")
