@@ -16,11 +16,8 @@ from toy import toy_records, write_weave
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.domains import CLASSES
 from weft.benchmarks.weave.official import OFFICIAL, strict_points
-from weft.benchmarks.weave.outputs import WeaveOutputs
 from weft.benchmarks.weave.tables import SHORT_NAMES, build_metric_cells, tables
 from weft.calls.caller import RetryPolicy
-from weft.errors import UserError
-from weft.store.blobs import Blobs
 from weft.types import OfficialReading, Question, TurnRef, Verdict
 
 Serve = Callable[..., Provider]
@@ -388,13 +385,3 @@ def test_a_picture_that_no_jpeg_can_hold_costs_its_question_alone(tmp_path: Path
     run = scored(tmp_path, provider, folder, prompts=f"official:{checkout}")
     reasons = {one.reason for one in run.verdicts if one.value is None}
     assert len(reasons) == 1 and "cannot be encoded as JPEG" in reasons.pop()
-
-
-def test_a_folder_of_other_texts_has_no_outputs(tmp_path: Path):
-    folder = tmp_path / "outputs"
-    folder.mkdir()
-    (folder / "readme.txt").write_text("hello")
-    with pytest.raises(UserError, match="has no output of a model: expected images"):
-        WeaveOutputs(folder, Blobs(tmp_path / "blobs"))
-    (folder / "table1_2.txt").write_text("red")
-    assert WeaveOutputs(folder, Blobs(tmp_path / "blobs")).name == "folder/outputs"
