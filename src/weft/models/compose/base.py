@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from weft.errors import ImageError
+from weft.errors import ImageError, MessagesError
 from weft.models.adapt import adapt_messages_async
 from weft.models.compose.phrasing import Phrasing
 from weft.models.message_checks import check_roles
@@ -46,7 +46,9 @@ class Composition:
         raise TypeError(f"{type(self).__name__} has no reply")
 
     async def ask(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply:
-        """Ask the model of a role, with messages adapted to what it takes."""
+        """Ask the model of a role, with messages adapted to what it takes. Raises MessagesError for an unknown role."""
+        if role not in self.models:
+            raise MessagesError(f"{type(self).__name__} asks the role {role!r}; its roles are {', '.join(self.models)}")
         return await ask_model(self.models[role], messages, request, self.blobs)
 
 

@@ -37,7 +37,7 @@ class BestOf(Strategy):
         index, pick_replies = await self._phrasing.pick(ask, messages, list(candidates))
         failed_pick = _first_failed(pick_replies)
         if failed_pick is not None:
-            return replace(join_replies(failed_pick, replies), parts=())
+            return replace(join_replies(failed_pick, [*replies, *_without(pick_replies, failed_pick)]), parts=())
         final = list(candidates.values())[index]
         return join_replies(final, [*_without(replies, final), *pick_replies])
 
