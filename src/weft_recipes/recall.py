@@ -124,7 +124,8 @@ class Recall(Recipe):
         """Have all painters make an image; if none of them is good enough, the mender."""
         gates = self.gates(context)
         image, attempts = await make_best_image(order, context.players("painter"), gates, context)
-        if image is None and context.has("mender") and self.options.mends:
+        must_mend = image is None or context.is_flagging
+        if must_mend and context.has("mender") and self.options.mends:
             image, mended = await make_image(order, ["mender"] * self.options.mends, gates, context)
             attempts += mended
         return image, attempts

@@ -102,12 +102,12 @@ def test_attempts_at_one_item_are_kept_with_their_verdicts(tmp_path: Path):
 
 def test_the_exact_checker_finds_a_script_that_restores_nothing():
     caption = "Draw a white table with a red star at a1, a blue ring at b2."
-    rounds = [
+    rounds: list[dict[str, Any]] = [
         {"kind": "remove", "instruction": "Remove the red star at a1 from Image #1.", "points": []},
         {"kind": "background", "instruction": "Give Image #2 a mint background.", "points": []},
         {"kind": "restore", "instruction": "Put back into Image #3 what it lost since Image #1.", "points": []},
     ]
-    script = {"caption": caption, "rounds": rounds, "removed_in": 1, "restored_in": 3}
+    script: dict[str, Any] = {"caption": caption, "rounds": rounds, "removed_in": 1, "restored_in": 3}
     assert check_script(msgspec.json.encode(script).decode())["asked_score"] == 10
     rounds[1]["instruction"] = "Add a red star at a1 in Image #2."
     assert check_script(msgspec.json.encode(script).decode()) == {

@@ -5,13 +5,16 @@ WEAVE layout when all are.
 """
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.building.context import Tools
-from weft.building.export import export_weave
+from weft.building.dry_run import RoleForecast, forecast_rows
+from weft.building.export import write_dataset
 from weft.building.local import LocalExecutor
 from weft.building.manifest import (
     BuildManifest,
@@ -30,6 +33,7 @@ from weft.calls.roles import Limits, ModelsByRole
 from weft.errors import UserError, WeftError
 from weft.models.endpoint import Endpoint
 from weft.store.locks import lock_run
+from weft.store.schema import journal_file
 from weft.workspace import Workspace
 
 OnStart = Callable[["OpenBuild"], None]
@@ -82,6 +86,32 @@ def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endp
     return recipe, workspace, endpoints, continue_manifest(out, wanted)
 
 
+class BuildForecast(Struct, frozen=True):
+    """What a build would call for the seeds that are left."""
+
+    manifest: BuildManifest
+    seeds: int  # that are left
+    roles: Mapping[str, RoleForecast]
+    local: tuple[str, ...]  # roles whose models answer here, at no cost
+
+
+async def forecast_build(request: BuildRequest) -> BuildForecast:
+    """Return what a build would call and cost. No paid call is made, and the folder is not touched."""
+    with tempfile.TemporaryDirectory(prefix="weft-dry-") as folder:
+        _, workspace, _, _ = prepare(request)
+        if not journal_file(workspace.home).exists():
+            request = replace(request, home=Path(folder))
+        recipe, workspace, endpoints, manifest = prepare(request)
+        parts = find_open_parts(request.out.absolute(), request.seeds, manifest.part_size)
+        seeds = [number for part in parts for number in part.seeds]
+        async with workspace.open(endpoints, composed=True) as models:
+            for caller in models.callers.values():
+                caller.book_under(manifest.run)
+            roles = await forecast_rows(recipe, models, seeds)
+        local = tuple(role for role, endpoint in endpoints.items() if not endpoint.cacheable)
+    return BuildForecast(manifest, len(seeds), roles, local)
+
+
 async def run_build(request: BuildRequest, on_start: OnStart | None = None) -> BuildOutcome:
     """Build what is not done yet. Raises UserError for a mistake of the user's; other reasons are in the outcome."""
     recipe, workspace, endpoints, manifest = prepare(request)
@@ -100,7 +130,7 @@ async def run_build(request: BuildRequest, on_start: OnStart | None = None) -> B
             reason = models.halt.reason
     failed = progress.outcomes["failed"]
     if reason is None:
-        export_weave(out, recipe, workspace.blobs)
+        write_dataset(out, recipe, workspace.blobs)
     return BuildOutcome(out, manifest, progress, reason, failed)
 
 

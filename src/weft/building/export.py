@@ -1,31 +1,72 @@
-"""Writes a build's kept dialogues in one of the layouts."""
+"""Writes a build's kept dialogues in one of the layouts. A folder has the old files or the new ones, whole."""
 
+import importlib
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 from weft.building.layouts.weave import IMAGES, RECORDS, iterate_kept, write_weave
-from weft.building.parts import read_rows
-from weft.building.recipe import Recipe
-from weft.store.blobs import Blobs
+from weft.building.manifest import home_of, read_manifest
+from weft.building.parts import PARTS, read_rows
+from weft.building.recipe import Recipe, list_recipes, load_recipe, open_recipe
+from weft.errors import ImageError, UserError
+from weft.store.blobs import Blobs, blobs_folder, write_folder
 
 NEW_PREFIX = ".weave-"
+LAYOUTS = {  # name -> its function (folder, rows, blobs) -> how many, and what it writes
+    "weave": ("weft.building.layouts.weave:write_weave", "WEAVE's own files: test.json and imgs/"),
+    "parquet": ("weft.building.layouts.plain:write_parquet", "Parquet with the images inside, for `datasets`"),
+    "webdataset": ("weft.building.layouts.webdataset:write_webdataset", "tar shards"),
+    "pairs": ("weft.building.layouts.pairs:write_pairs", "preference pairs from the attempts"),
+}
 
 
-def export_weave(out: Path, recipe: Recipe | None, blobs: Blobs, folder: Path | None = None) -> int:
-    """Write WEAVE's files into a folder, beside the build's own unless another is given; return how many dialogues.
+def export(out: Path, layout: str, folder: Path) -> int:
+    """Write a build in a layout into a folder of its own, which is replaced. Return how many records it has.
+
+    Raises UserError for an unknown layout, and for a folder that has something else in it.
+    """
+    if layout not in LAYOUTS:
+        raise UserError(f"there is no layout {layout!r}; there is {', '.join(LAYOUTS)}")
+    manifest = read_manifest(out)
+    blobs = Blobs(blobs_folder(home_of(out, manifest)))
+    if (folder / PARTS).exists() or (folder / "journal.sqlite").exists():
+        raise UserError(f"{folder} is a build: give --out another folder, which the export replaces")
+    target, _ = LAYOUTS[layout]
+    module, _, name = target.partition(":")
+    write: Callable[..., int] = vars(importlib.import_module(module))[name]
+    counts: list[int] = []
+
+    def fill(new: Path) -> None:
+        counts.append(write(new, read_rows(out), blobs))
+        if layout == "weave" and manifest.recipe in list_recipes():
+            recipe = open_recipe(load_recipe(manifest.recipe), manifest.recipe, manifest.options)
+            recipe.write_extras(new, (row for row, _ in iterate_kept(read_rows(out))))
+
+    try:
+        write_folder(folder, fill)
+    except ImageError as error:
+        raise UserError(f"an image of {out} {error}") from None
+    return counts[0]
+
+
+def write_dataset(out: Path, recipe: Recipe, blobs: Blobs) -> int:
+    """Write WEAVE's files beside a build's own; return how many dialogues.
 
     They are written into a new folder first, and replace the old ones only when they are whole.
     """
-    target = folder or out
-    target.mkdir(parents=True, exist_ok=True)
-    new = Path(mkdtemp(prefix=NEW_PREFIX, dir=target))
+    for leftover in out.glob(f"{NEW_PREFIX}*"):  # of a command that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
+    new = Path(mkdtemp(prefix=NEW_PREFIX, dir=out))
     try:
         count = write_weave(new, read_rows(out), blobs)
-        if recipe is not None:
-            recipe.write_extras(new, (row for row, _ in iterate_kept(read_rows(out))))
-        _replace_files(new, target)
+        kept: Any = (row for row, _ in iterate_kept(read_rows(out)))
+        recipe.write_extras(new, kept)
+        _replace_files(new, out)
     finally:
-        _remove_folder(new)
+        shutil.rmtree(new, ignore_errors=True)
     return count
 
 
@@ -38,9 +79,3 @@ def _replace_files(new: Path, target: Path) -> None:
         old.rename(new / ".old")
     for name in (IMAGES, *names, RECORDS):
         (new / name).replace(target / name)
-
-
-def _remove_folder(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)

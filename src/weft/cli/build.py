@@ -91,14 +91,39 @@ def status(out: OutArgument) -> None:
         say(line)
 
 
+@app.command()
+def export(
+    out: OutArgument,
+    to: Annotated[str, typer.Option("--to", metavar="NAME", help="weave, parquet, webdataset or pairs.")] = "parquet",
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="PATH", help="The folder to write. Default: DIR-NAME.")
+    ] = None,
+) -> None:
+    """Write a build's dialogues in another layout. The same data are the same bytes.
+
+    `pairs` are preference pairs: what was chosen, and what was rejected before.
+
+    Examples:
+
+      weft build export DIR --to parquet
+
+      weft build export DIR --to webdataset --out SHARDS
+    """
+    from weft.building.export import export as export_build
+
+    target = folder or out.with_name(f"{out.absolute().name}-{to}")
+    count = export_build(out, to, target)
+    say(f"{count:,} {'pairs' if to == 'pairs' else 'dialogues'} in {target}")
+
+
 def _run(name: str, values: dict[str, Any]) -> None:
     """Build, or say what would be called."""
     import sys
 
     from weft.building.request import BuildRequest
     from weft.cli.build_command import read_values
-    from weft.cli.build_run import run_and_report
+    from weft.cli.build_run import print_forecast, run_and_report
     from weft.evaluation.config import default_probe
 
     request = BuildRequest(**read_values(name, values), probe=not values["probe"] and default_probe())
-    sys.exit(run_and_report(request))
+    sys.exit(print_forecast(request) if values["dry_run"] else run_and_report(request))

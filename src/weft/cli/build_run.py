@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from weft.building.build import BuildOutcome, OpenBuild, run_build
+from weft.building.build import BuildOutcome, OpenBuild, forecast_build, run_build
 from weft.building.progress import BuildProgress
 from weft.building.request import BuildRequest
 from weft.cli.outcome import COMPLETE, INCOMPLETE, RESUME, exit_code_for
@@ -49,6 +49,40 @@ def report(outcome: BuildOutcome) -> int:
         say(f"{outcome.failed} seeds failed through no fault of their own: the same command tries them again")
         return INCOMPLETE
     return COMPLETE
+
+
+def print_forecast(request: BuildRequest) -> int:
+    """Print what a build would call and cost. Nothing is called."""
+    forecast = run_in_loop(forecast_build(request))
+    say(
+        f"build {forecast.manifest.run}: {forecast.manifest.recipe}, {forecast.seeds:,} of {request.seeds:,} seeds left"
+    )
+    low = 0.0
+    high = 0.0
+    for role, one in forecast.roles.items():
+        name = forecast.manifest.names[role]
+        calls = _format_range(one.calls[0], one.calls[1])
+        if role in forecast.local:
+            say(f"{role}: {name} answers here, {calls} times, at no cost")
+            continue
+        cost = "price unknown"
+        if one.cost is not None:
+            low += one.cost[0]
+            high += one.cost[1]
+            cost = f"about ${one.cost[0]:.2f} to ${one.cost[1]:.2f}"
+        images = f", {one.usage.images:,} images" if one.usage.images else ""
+        say(f"{role}: {name}, {calls} calls to make ({one.cached:,} cached){images}, {cost}")
+    if all(one.cost is not None for one in forecast.roles.values()):
+        say(
+            f"together: about ${low:.2f} if every image is right at once, ${high:.2f} if every one is mended; dropped seeds cost less"
+        )
+    if request.budget is not None and high > request.budget:
+        say(f"note: that may be more than --budget {request.budget:g}, at which the build stops")
+    return COMPLETE
+
+
+def _format_range(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 @contextlib.contextmanager

@@ -1,0 +1,94 @@
+"""A build's dialogues in other layouts: all of them say the same, and the same data are the same bytes."""
+
+import asyncio
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image as Pil
+
+from weft.building.build import run_build
+from weft.building.export import export
+from weft.building.parts import read_rows
+from weft.building.request import BuildRequest
+from weft.errors import UserError
+from weft.store.blobs import Blobs
+from weft_tabletop.building.truth import is_right_attempt
+
+pq: Any = pytest.importorskip("pyarrow.parquet")
+MODELS = {"writer": "tabletop/oracle", "painter": "tabletop/faulty,tabletop/oracle", "checker": "tabletop/exact"}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("build") / "out"
+    request = BuildRequest("tabletop-recall", out, MODELS, 6, model_options={"painter.rate": "0.5"})
+    assert asyncio.run(run_build(request)).reason is None
+    return out
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("layout", ["weave", "parquet", "webdataset", "pairs"])
+def test_the_same_data_are_the_same_bytes(built: Path, tmp_path: Path, layout: str):
+    first = export(built, layout, tmp_path / "first")
+    assert first > 0 and export(built, layout, tmp_path / "second") == first
+    assert tree(tmp_path / "first") == tree(tmp_path / "second")
+    export(built, layout, tmp_path / "first")
+    assert tree(tmp_path / "first") == tree(tmp_path / "second")
+
+
+def test_all_layouts_have_the_same_dialogues(built: Path, tmp_path: Path):
+    for layout in ("weave", "parquet", "webdataset"):
+        export(built, layout, tmp_path / layout)
+    records: list[dict[str, Any]] = json.loads((tmp_path / "weave" / "test.json").read_text())
+    table = pq.read_table(tmp_path / "parquet" / "00000.parquet").to_pylist()
+    with tarfile.open(tmp_path / "webdataset" / "shard-00000.tar") as tar:
+        members = {one.name: tar.extractfile(one).read() for one in tar}  # type: ignore[union-attr]
+    assert [record["idx"] for record in records] == [row["id"] for row in table]
+    for record, row in zip(records, table, strict=True):
+        key = f"{record['idx']:08d}"
+        shard = json.loads(members[f"{key}.json"])
+        assert shard["chats"] == record["chats"] and shard["domain"] == record["domain"] == row["domain"]
+        files = [(tmp_path / "weave" / path).read_bytes() for path in record["images"]]
+        assert files == [image["bytes"] for image in row["images"]] == [members[name] for name in shard["images"]]
+        assert [chat["content"] for chat in record["chats"][::2]] == [turn["user"] for turn in row["turns"]]
+        assert [f"Image #{turn['image']}" for turn in row["turns"]] == [c["content"] for c in record["chats"][1::2]]
+        points = [{one["name"]: one["text"] for one in turn["key_points"]} for turn in row["turns"]]
+        assert points == [chat["key_point"] for chat in record["chats"][1::2]]
+
+
+def test_datasets_finds_its_features_in_the_parquet(built: Path, tmp_path: Path):
+    export(built, "parquet", tmp_path / "parquet")
+    file = pq.ParquetFile(tmp_path / "parquet" / "00000.parquet")
+    features = json.loads(file.schema_arrow.metadata[b"huggingface"])["info"]["features"]
+    assert features["images"] == {"feature": {"_type": "Image"}, "_type": "List"}
+    assert [*features] == file.schema_arrow.names
+    image = file.read().to_pylist()[0]["images"][0]
+    assert Pil.open(io.BytesIO(image["bytes"])).size == (64, 64)
+
+
+def test_pairs_have_the_right_image_against_a_wrong_one(built: Path, tmp_path: Path):
+    count = export(built, "pairs", tmp_path / "pairs")
+    lines = [json.loads(line) for line in (tmp_path / "pairs" / "pairs.jsonl").read_text().splitlines()]
+    assert len(lines) == count
+    blobs = Blobs(built / "blobs")
+    attempts = {
+        (row.number, attempt.item, attempt.role): attempt for row in read_rows(built) for attempt in row.attempts
+    }
+    for line in lines:
+        sides = [attempts[line["seed"], line["item"], line[side]["role"]] for side in ("chosen", "rejected")]
+        assert [is_right_attempt(one, blobs) for one in sides] == [True, False]
+        assert line["rejected"]["reasons"] and (tmp_path / "pairs" / line["chosen"]["image"]).is_file()
+
+
+def test_an_export_replaces_no_build(built: Path, tmp_path: Path):
+    with pytest.raises(UserError, match="is a build: give --out another folder"):
+        export(built, "weave", built)
+    with pytest.raises(UserError, match="there is no layout 'csv'; there is weave, parquet, webdataset, pairs"):
+        export(built, "csv", tmp_path / "csv")

@@ -1,0 +1,156 @@
+"""WEAVE's pathways against servers that behave as the papers' models do: slow, refusing, drawing the input back."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from building.papers_models import PapersModels
+from weft.benchmarks.weave.data import load
+from weft.building.build import BuildOutcome, forecast_build, run_build
+from weft.building.draft import Row
+from weft.building.parts import read_rows
+from weft.building.request import BuildRequest
+from weft.building.status import read_status
+from weft.calls.sending import RetryPolicy
+from weft.errors import BudgetReached
+from weft.store.blobs import Blobs
+
+QUICK = RetryPolicy(base=0.001)
+ROLES = {
+    "weave-fusion": ("writer", "painter", "editor", "checker"),
+    "weave-recall": ("writer", "painter", "editor", "checker"),
+}
+
+
+def request(recipe: str, out: Path, models: PapersModels, seeds: int = 24, **more: Any) -> BuildRequest:
+    roles = {role: models.name(role) for role in ("writer", "painter", "editor", "checker")}
+    if recipe == "weave-recall":  # two painters, of which the better image stays
+        roles = {**roles, "painter": f"{models.name('painter')},{models.name('editor')}"}
+        del roles["editor"]
+    return BuildRequest(recipe, out, roles, seeds, retry_policy=QUICK, **more)
+
+
+def build(recipe: str, out: Path, models: PapersModels, **more: Any) -> tuple[BuildOutcome, list[Row]]:
+    async def work() -> BuildOutcome:
+        async with models.up():
+            return await run_build(request(recipe, out, models, **more))
+
+    return asyncio.run(work()), list(read_rows(out))
+
+
+@pytest.mark.parametrize("recipe", ["weave-fusion", "weave-recall"])
+def test_a_pathway_is_built_end_to_end(tmp_path: Path, recipe: str):
+    models = PapersModels(writes_badly=0.1, returns_input=0.3, refuses=0.03)
+    outcome, rows = build(recipe, tmp_path, models)
+    assert outcome.reason is None and outcome.failed == 0 and len(rows) == 24
+    kept = [row for row in rows if row.draft is not None]
+    assert len(kept) >= 12
+    returned = [verdict for row in rows for one in row.attempts for verdict in one.verdicts if not verdict.passed]
+    assert returned and {verdict.gate for verdict in returned} == {"unedited"}
+    chosen = [one for row in kept for one in row.attempts if one.chosen]
+    assert all(one.image is not None and one.image not in one.shown for one in chosen)
+    dropped = {row.reason for row in rows if row.outcome == "dropped"}
+    assert dropped <= {
+        "the writer refused",
+        "the writer's reply cannot be used",
+        "the checker refused",
+        "an input could not be drawn",
+        "the fusion could not be made",
+        "no edit could be made",
+        "the first image could not be drawn",
+        "fewer than two turns are left",
+    }
+    samples = load(tmp_path, Blobs(tmp_path / "read")).load_all()
+    assert len(samples.samples) == len(kept) and not samples.problems
+
+
+def test_fusion_shows_edited_inputs_and_later_turns_need_earlier_images(tmp_path: Path):
+    _, rows = build("weave-fusion", tmp_path, PapersModels(), seeds=3, options={"questions": 1.0})
+    for row in rows:
+        assert row.draft is not None and row.draft.domain == "fusion" and len(row.draft.images) == 5
+        assert [(turn.kind, turn.makes) for turn in row.draft.turns] == [
+            ("reverse", 3),
+            ("reverse", 4),
+            ("fuse", 5),
+            ("question", None),
+        ]
+        assert [turn.text for turn in row.draft.turns] == [
+            "In Image #1, make the tall object on the left red again.",
+            "In Image #2, make the tall object on the left red again.",
+            "Put the vases of Image #3 and Image #4 side by side.",
+            "What stands in the middle of Image #5?",
+        ]
+        assert [*row.draft.turns[2].key_points] == ["Image #3", "Image #4"]
+
+
+def test_recall_restores_from_an_image_far_back(tmp_path: Path):
+    _, rows = build("weave-recall", tmp_path, PapersModels(), seeds=3)
+    for row in rows:
+        assert row.draft is not None and row.draft.domain == "recall"
+        assert row.draft.turns[-1].text == "In Image #4, bring back the cup that Image #1 has."
+        assert dict(row.draft.turns[-1].key_points) == {
+            "Image #4": "All else is as in <image>.",
+            "GT #1": "The cup is that of <image>.",
+        }
+        by_item = {one.item: [other.role for other in row.attempts if other.item == one.item] for one in row.attempts}
+        assert all(roles == ["painter", "painter-2"] for roles in by_item.values())
+
+
+def test_originals_are_used_as_they_are(tmp_path: Path):
+    from PIL import Image as Pil
+
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number in range(5):
+        Pil.effect_noise((80, 80), 60 + 20 * number).convert("RGB").save(folder / f"{number}.jpg")
+    models = PapersModels()
+    outcome, rows = build("weave-fusion", tmp_path / "out", models, seeds=4, options={"originals": str(folder)})
+    assert outcome.reason is None and models.asked["painter"] == 0
+    inputs = [row.draft.images[2:4] for row in rows if row.draft is not None]
+    assert len(inputs) == 4 and all(image.media_type == "image/jpeg" for pair in inputs for image in pair)
+    assert len({tuple(image.digest for image in pair) for pair in inputs}) == 4
+
+
+def test_the_budget_is_never_passed_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    prices = [f'[prices."{role}"]\nin = 1000\nout = 1000\nimage = 0.1\n' for role in ROLES["weave-fusion"]]
+    (tmp_path / "weft.toml").write_text("".join(prices))
+    models = PapersModels()
+    options = {"model_options": {f"{role}.max_tokens": "60" for role in ("writer", "painter", "editor", "checker")}}
+
+    async def work() -> tuple[BuildOutcome, BuildOutcome]:
+        async with models.up():
+            some = await run_build(request("weave-fusion", tmp_path / "out", models, seeds=6, budget=25.0, **options))
+            rest = await run_build(request("weave-fusion", tmp_path / "out", models, seeds=6, **options))
+            return some, rest
+
+    some, rest = asyncio.run(work())
+    assert isinstance(some.reason, BudgetReached) and 0 < some.progress.cost <= 25.0
+    assert rest.reason is None and rest.progress.outcomes["kept"] == 6
+    status = read_status(tmp_path / "out")
+    assert status.cost == pytest.approx(some.progress.cost + rest.progress.cost)
+    assert status.cost_per_kept == pytest.approx((status.cost or 0) / 6)
+
+
+@pytest.mark.parametrize("returns_input", [0.0, 0.3])
+@pytest.mark.parametrize("recipe", ["weave-fusion", "weave-recall"])
+def test_a_dry_run_says_what_is_called_if_all_is_right_and_at_most(tmp_path: Path, recipe: str, returns_input: float):
+    models = PapersModels(returns_input=returns_input)
+
+    async def work() -> dict[str, tuple[int, int]]:
+        async with models.up():
+            forecast = await forecast_build(request(recipe, tmp_path / "out", models, seeds=8))
+            assert not (tmp_path / "out").exists() and not models.asked
+            outcome = await run_build(request(recipe, tmp_path / "out", models, seeds=8))
+            assert outcome.reason is None
+            left = await forecast_build(request(recipe, tmp_path / "out", models, seeds=8))
+            assert left.seeds == 0 and all(one.calls == (0, 0) for one in left.roles.values())
+            return {role: one.calls for role, one in forecast.roles.items()}
+
+    calls = asyncio.run(work())
+    made = {total.role: total.calls for total in read_status(tmp_path / "out").calls}
+    for role, (low, high) in calls.items():
+        assert low <= high and made.get(role, 0) <= high, role
+        assert returns_input or made.get(role, 0) == low, role
