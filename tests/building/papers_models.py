@@ -124,7 +124,7 @@ def draw(content: str, base: bytes | None) -> bytes:
     digest = hashlib.sha256(content.encode()).digest()
     image = Pil.open(io.BytesIO(base)).convert("RGB") if base else Pil.new("RGB", (96, 96), tuple(digest[:3]))
     corner = (digest[3] % 48, digest[4] % 48)
-    bright = [255 - value for value in image.getpixel(corner)]  # type: ignore[union-attr]
+    bright = [(value + 128) % 256 for value in image.getpixel(corner)]  # type: ignore[union-attr]
     image.paste(tuple(bright), (*corner, corner[0] + 40, corner[1] + 40))
     out = io.BytesIO()
     image.save(out, "PNG")
