@@ -8,7 +8,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,7 +28,7 @@ class PapersModels:
         self._rates = {"badly": writes_badly, "input": returns_input, "refuse": refuses}
 
     @asynccontextmanager
-    async def up(self) -> AsyncIterator["PapersModels"]:
+    async def up(self) -> AsyncGenerator["PapersModels"]:
         app = web.Application(client_max_size=64 << 20)
         app.router.add_post("/v1/chat/completions", self._answer)
         runner = web.AppRunner(app, access_log=None)
@@ -124,7 +124,7 @@ def draw(content: str, base: bytes | None) -> bytes:
     digest = hashlib.sha256(content.encode()).digest()
     image = Pil.open(io.BytesIO(base)).convert("RGB") if base else Pil.new("RGB", (96, 96), tuple(digest[:3]))
     corner = (digest[3] % 48, digest[4] % 48)
-    bright = [(value + 128) % 256 for value in image.getpixel(corner)]  # type: ignore[union-attr]
+    bright = [(value + 96) % 256 for value in image.getpixel(corner)]  # type: ignore[union-attr]
     image.paste(tuple(bright), (*corner, corner[0] + 40, corner[1] + 40))
     out = io.BytesIO()
     image.save(out, "PNG")
