@@ -122,7 +122,11 @@ def check(images: list[bytes]) -> str:
 def draw(content: str, base: bytes | None) -> bytes:
     """A new image, or the first one with something new on it."""
     digest = hashlib.sha256(content.encode()).digest()
-    image = Pil.open(io.BytesIO(base)).convert("RGB") if base else Pil.new("RGB", (96, 96), tuple(digest[:3]))
+    image = (
+        Pil.open(io.BytesIO(base)).convert("RGB")
+        if base
+        else Pil.new("RGB", (96, 96), tuple(value // 3 for value in digest[:3]))
+    )
     corner = (digest[3] % 48, digest[4] % 48)
     bright = [(value + 96) % 256 for value in image.getpixel(corner)]  # type: ignore[union-attr]
     image.paste(tuple(bright), (*corner, corner[0] + 40, corner[1] + 40))

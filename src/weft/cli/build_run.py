@@ -73,9 +73,8 @@ def print_forecast(request: BuildRequest) -> int:
         images = f", {one.usage.images:,} images" if one.usage.images else ""
         say(f"{role}: {name}, {calls} calls to make ({one.cached:,} cached){images}, {cost}")
     if all(one.cost is not None for one in forecast.roles.values()):
-        say(
-            f"together: about ${low:.2f} if every image is right at once, ${high:.2f} if every one is mended; dropped seeds cost less"
-        )
+        say(f"together: about ${low:.2f} if every image is right at once, ${high:.2f} if every one is mended")
+        say("seeds that are dropped on the way cost less")
     if request.budget is not None and high > request.budget:
         say(f"note: that may be more than --budget {request.budget:g}, at which the build stops")
     return COMPLETE
