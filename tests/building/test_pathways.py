@@ -122,12 +122,12 @@ def test_the_budget_is_never_passed_and_the_same_command_goes_on(tmp_path: Path,
 
     async def work() -> tuple[BuildOutcome, BuildOutcome]:
         async with models.up():
-            some = await run_build(request("weave-fusion", tmp_path / "out", models, seeds=6, budget=25.0, **options))
+            some = await run_build(request("weave-fusion", tmp_path / "out", models, seeds=6, budget=14.0, **options))
             rest = await run_build(request("weave-fusion", tmp_path / "out", models, seeds=6, **options))
             return some, rest
 
     some, rest = asyncio.run(work())
-    assert isinstance(some.reason, BudgetReached) and 0 < some.progress.cost <= 25.0
+    assert isinstance(some.reason, BudgetReached) and 0 < some.progress.cost <= 14.0
     assert rest.reason is None and rest.progress.outcomes["kept"] == 6
     status = read_status(tmp_path / "out")
     assert status.cost == pytest.approx(some.progress.cost + rest.progress.cost)
