@@ -59,7 +59,7 @@ class PapersModels:
             return web.json_response({"error": {"message": "overloaded"}}, status=503)
         if model in ("painter", "editor"):
             await asyncio.sleep(SLOW_S)
-        if self._happens("refuse", content):
+        if model != "checker" and self._happens("refuse", content):
             return reply({"role": "assistant", "content": None, "refusal": "I cannot help with that."})
         if model == "writer":
             return reply({"role": "assistant", "content": self._write(text, content)})
@@ -81,7 +81,7 @@ class PapersModels:
             return json.dumps(
                 {"instruction": f"{words} dark green.", "reverse": f"{words} red again.", "requirement": requirement}
             )
-        if "question" in text.split("\n")[0]:
+        if "Write one question" in text:
             return json.dumps({"question": "What stands in the middle of Image #1?", "answer": "a tall vase"})
         number = re.search(r"dialogue (\d+)", text)
         captions = [f"A vase, number {number and number[1]}, {side}, on a table." for side in ("blue", "red")]

@@ -46,7 +46,7 @@ def test_a_pathway_is_built_end_to_end(tmp_path: Path, recipe: str):
     outcome, rows = build(recipe, tmp_path, models)
     assert outcome.reason is None and outcome.failed == 0 and len(rows) == 24
     kept = [row for row in rows if row.draft is not None]
-    assert len(kept) >= 12
+    assert len(kept) >= 10
     returned = [verdict for row in rows for one in row.attempts for verdict in one.verdicts if not verdict.passed]
     assert returned and {verdict.gate for verdict in returned} == {"unedited"}
     chosen = [one for row in kept for one in row.attempts if one.chosen]
