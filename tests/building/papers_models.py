@@ -128,8 +128,9 @@ def draw(content: str, base: bytes | None) -> bytes:
         else Pil.new("RGB", (96, 96), tuple(value // 3 for value in digest[:3]))
     )
     corner = (digest[3] % 48, digest[4] % 48)
-    bright = [(value + 96) % 256 for value in image.getpixel(corner)]  # type: ignore[union-attr]
-    image.paste(tuple(bright), (*corner, corner[0] + 40, corner[1] + 40))
+    pixel: Any = image.getpixel(corner)
+    bright = tuple((int(value) + 96) % 256 for value in pixel)
+    image.paste(bright, (*corner, corner[0] + 40, corner[1] + 40))
     out = io.BytesIO()
     image.save(out, "PNG")
     return out.getvalue()
