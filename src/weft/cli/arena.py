@@ -12,6 +12,7 @@ from weft.cli.options import (
     BudgetOption,
     ConcurrencyOption,
     DryRunOption,
+    FreshJudgeOption,
     HomeOption,
     JudgeBatchOption,
     JudgeOption,
@@ -66,6 +67,7 @@ def run_battles(
     judge_batch: JudgeBatchOption = False,
     concurrency: ConcurrencyOption = None,
     budget: BudgetOption = None,
+    fresh: FreshJudgeOption = False,
     dry_run: DryRunOption = False,
     benchmark: OwnBenchmarkOption = None,
     home: HomeOption = DEFAULT_HOME,
@@ -96,6 +98,7 @@ def run_battles(
         "judge_repeats": judge_repeats,
         "judge_batch": judge_batch,
         "budget": budget,
+        "fresh": fresh,
         "judge_options": parse_pairs(judge_opt, "--judge-opt"),
     }
     _judge_answers(runs, fields, single=False, dry_run=dry_run)
@@ -112,6 +115,7 @@ def score(
     judge_batch: JudgeBatchOption = False,
     concurrency: ConcurrencyOption = None,
     budget: BudgetOption = None,
+    fresh: FreshJudgeOption = False,
     dry_run: DryRunOption = False,
     benchmark: OwnBenchmarkOption = None,
     home: HomeOption = DEFAULT_HOME,
@@ -136,6 +140,7 @@ def score(
         "judge_repeats": judge_repeats,
         "judge_batch": judge_batch,
         "budget": budget,
+        "fresh": fresh,
         "judge_options": parse_pairs(judge_opt, "--judge-opt"),
     }
     _judge_answers(runs, fields, single=True, dry_run=dry_run)

@@ -11,6 +11,7 @@ from weft.cli.options import (
     BudgetOption,
     ConcurrencyOption,
     DryRunOption,
+    FreshJudgeOption,
     HomeOption,
     JudgeBatchOption,
     JudgeOption,
@@ -74,6 +75,7 @@ def judge_again(
     ] = None,
     concurrency: ConcurrencyOption = None,
     budget: BudgetOption = None,
+    fresh: FreshJudgeOption = False,
     dry_run: DryRunOption = False,
     no_probe: NoProbeOption = False,
     benchmark: OwnBenchmarkOption = None,
@@ -115,6 +117,7 @@ def judge_again(
         seed=seed,
         concurrency=concurrency,
         budget=budget,
+        fresh=fresh,
         home=home,
         probe=not no_probe and default_probe(),
     )

@@ -44,6 +44,10 @@ JudgeRepeatsOption = Annotated[int, typer.Option(min=1, metavar="N", help=help_t
 JudgeBatchOption = Annotated[bool, typer.Option("--judge-batch", help=help_text("judge_batch"))]
 LimitOption = Annotated[int | None, typer.Option(min=0, metavar="N", help=help_text("limit"))]
 SampleOption = Annotated[int | None, typer.Option("--sample", min=1, metavar="N", help=help_text("sample"))]
+FreshOption = Annotated[bool, typer.Option("--fresh", help=help_text("fresh"))]
+FreshJudgeOption = Annotated[
+    bool, typer.Option("--fresh", help="Ask the judge anew, whatever is cached: a new run beside the others.")
+]
 NoProbeOption = Annotated[bool, typer.Option("--no-probe", help=help_text("probe"))]
 ConcurrencyOption = Annotated[int | None, typer.Option(min=1, metavar="N", help=help_text("concurrency"))]
 JudgeConcurrencyOption = Annotated[int | None, typer.Option(min=1, metavar="N", help=help_text("judge_concurrency"))]
