@@ -56,7 +56,7 @@ def _build_chart(table: Table, bars: Sequence[Bar], stem: str) -> Plot | None:
     shown = [row for row in table.rows if any(_value(row, bar) is not None for bar in bars)]
     sides = len({bar.side for bar in bars})
     limit = max(1, MAX_SERIES // sides)
-    title = f"{table.title}: {measure}"
+    title = table.title if "Pearson" in table.title else f"{table.title}: {measure}"
     if len(shown) > limit:
         title += f" (the first {limit} of {len(shown)} rows)"
     rows: list[dict[str, Any]] = []

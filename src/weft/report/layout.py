@@ -121,9 +121,14 @@ def _height_around(table: Table, below: int) -> float:
 def _group_columns(columns: Sequence[Column], longest_label: float) -> tuple[tuple[Column, ...], ...]:
     widths = [column.points(SMALLEST) for column in columns]
     label = min(longest_label * SMALLEST.points, MIN_LABEL_SHARE * WIDTH) + 2 * SMALLEST.gap
-    if sum(widths) + label > WIDTH / MIN_SCALE:
-        return _pack(columns, widths, WIDTH - label)
-    return (tuple(columns),)
+    if sum(widths) + label <= WIDTH / MIN_SCALE:
+        return (tuple(columns),)
+    room = WIDTH - label
+    spans = [list(members) for _, members in itertools.groupby(columns, key=lambda column: column.group or column.name)]
+    span_widths = [sum(column.points(SMALLEST) for column in span) for span in spans]
+    if max(span_widths) > room:  # a group has to be cut
+        return _pack(columns, widths, room)
+    return tuple(tuple(itertools.chain(*piece)) for piece in _pack(spans, span_widths, room))
 
 
 def find_groups(names: Sequence[str]) -> dict[str, str]:
@@ -163,7 +168,7 @@ def span_columns(columns: Sequence[Column]) -> list[tuple[list[str], list[Column
     for group, members in itertools.groupby(columns, key=lambda column: column.group):
         spanned = list(members)
         width = sum(max(column.value, *map(width_in_em, column.head)) for column in spanned)
-        spans.append((_wrap_head(group, 2 * int(width)), spanned))
+        spans.append((_wrap_head(group.rstrip(",:"), 2 * int(width)), spanned))
     return spans
 
 

@@ -64,7 +64,8 @@ QUESTION = "question"
 FREE_DOCUMENT = "document, free"
 EXACT_DOCUMENT = "document, exact"
 KINDS = (QUESTION, "T2I", "I2I", FREE_DOCUMENT, EXACT_DOCUMENT)
-PLAN_COLUMNS = (*KINDS, "all", "collages", "images a document")
+COUNTS = ("collages", "images a document")
+PLAN_COLUMNS = (*KINDS, "all", *COUNTS)
 TITLES = {"weaverbench": "WeaverBench", "tabletop": "Tabletop in WeaverBench's format"}
 NOTE = (
     "0 to 10; Acc in percent. Overall: the mean of the five, where all are there. CC and IC are means of three and two "
@@ -132,7 +133,7 @@ def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
     yield Table(f"{title}: the eight scores", tuple(SCORE_COLUMNS), rows, "0 to 10.", 2)
     plan_rows = build_rows(runs, _build_plan_cells)
     if any(_has_value(row) for row in plan_rows):
-        yield Table(f"{title}: plan accuracy, percent", PLAN_COLUMNS, plan_rows, PLAN_NOTE, 2)
+        yield Table(f"{title}: plan accuracy, percent", PLAN_COLUMNS, plan_rows, PLAN_NOTE, 2, unranked=COUNTS)
     by_group = "by category, input and length"
     yield from build_breakdowns(runs, title, by_group, columns, _build_group_cells, 2, shown=("Overall",))
 
