@@ -112,3 +112,23 @@ def write_rise(folder: Path, records: Sequence[dict[str, Any]]) -> Path:
                 paint(folder / record[field], COLOURS[(number + place) % len(COLOURS)], mark=number + 100 * place)
     (folder / "risebench.json").write_text(json.dumps(records))
     return folder
+
+
+ImgEditFiles = dict[str, dict[str, dict[str, Any]]]  # file -> key -> item
+
+
+def write_imgedit(folder: Path, files: ImgEditFiles) -> Path:
+    """The items' files, and an image for each in `original/`."""
+    number = 0
+    for file, items in files.items():
+        for item in items.values():
+            if isinstance(item.get("id"), str) and ".." not in item["id"]:
+                paint(folder / "original" / item["id"], COLOURS[number % len(COLOURS)], mark=number)
+            number += 1
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(json.dumps(items))
+    return folder
+
+
+def basic_item(number: int, edit_type: str = "add") -> dict[str, Any]:
+    return {"id": f"animal/{number}.png", "prompt": f"Edit it, number {number}.", "edit_type": edit_type}

@@ -27,6 +27,7 @@ DATA = {
     "weaverbench": "tabletop-weaver",
     "gedit": "tabletop-gedit",
     "risebench": "tabletop-risebench",
+    "imgedit": "tabletop-imgedit",
 }
 
 

@@ -29,6 +29,7 @@ BENCHMARKS = {
     "planviz": "tabletop-planviz",
     "gedit": "tabletop-gedit",
     "risebench": "tabletop-risebench",
+    "imgedit": "tabletop-imgedit",
     "weaverbench": "tabletop-weaver",
 }
 

@@ -360,6 +360,7 @@ BUILT_IN = {
     "opening": "weft.benchmarks.opening:Opening",
     "gedit": "weft.benchmarks.gedit:GEdit",
     "risebench": "weft.benchmarks.risebench:RiseBench",
+    "imgedit": "weft.benchmarks.imgedit:ImgEdit",
 }
 INTERNAL = {  # benchmarks behind commands of their own, without a dataset that a user could name
     "arena": "weft.arena.protocol:Arena",

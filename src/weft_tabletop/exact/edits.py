@@ -21,6 +21,7 @@ Reference = Mapping[str, Any]  # of a turn, from the sidecar
 Answer = dict[str, Any]  # in the question's schema
 Reader = Callable[[Question, str], SceneReading]  # the scene in the image of a question's material
 RISE_METRICS = ("consistency", "reasoning", "plausibility")
+IMGEDIT_METRICS = ("compliance", "seamlessness", "detail", "uge")
 GEDIT_METRICS = ("sc", "pq")
 
 
@@ -93,6 +94,24 @@ def answer_risebench(reference: Reference, question: Question, read: Reader) -> 
     if question.schema["properties"]["score"]["maximum"] == 1:
         return {"reasoning": reason, "score": int(share == 1)}
     return {"reasoning": reason, "score": score_band(share)}
+
+
+def answer_imgedit(reference: Reference, question: Question, read: Reader) -> Answer:
+    """Answer the question of ImgEdit: three scores from 1 to 5, the last two at most the first, or one score."""
+    output = read(question, "made")
+    shares = compare_edit(reference, read(question, "source"), output)
+    compliance = score_band(shares.done)
+    seamlessness = min(compliance, score_band(rate_quality(output) / 10, QUALITY_BANDS))
+    detail = min(compliance, score_band(shares.kept))
+    reason = f"{shares.done_reason}; {shares.kept_reason}; {describe_distance(output)}"
+    if question.metrics == ("uge",):
+        score = compliance if shares.kept == 1 else min(3, compliance)
+        return {"reasoning": reason, "score": score}
+    names = [name for name in question.schema["properties"] if name != "reasoning"]
+    scores = dict(zip(names, (compliance, seamlessness, detail), strict=True))
+    if question.text_only:
+        return {**scores, "reasoning": reason}
+    return {name: {"reasoning": reason, "score": score} for name, score in scores.items()}
 
 
 def _share(count: int, total: int) -> float:

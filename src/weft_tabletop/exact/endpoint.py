@@ -48,6 +48,7 @@ class Exact(UncachedEndpoint):
             **{("rover-tg", metric): self._rover_puzzle for metric in rover.PUZZLE_METRICS},
             **{("planviz", metric): self._planviz for metric in planviz.METRICS},
             **{("gedit", metric): self._gedit for metric in edits.GEDIT_METRICS},
+            **{("imgedit", metric): self._imgedit for metric in edits.IMGEDIT_METRICS},
             **{("risebench", metric): self._risebench for metric in edits.RISE_METRICS},
             ("weaverbench", "separate"): self._separate,
             ("arena", "battle"): self._battle,
@@ -203,6 +204,9 @@ class Exact(UncachedEndpoint):
 
     def _gedit(self, reference: Reference, question: Question) -> Answer:
         return edits.answer_gedit(reference, question, self._read_one)
+
+    def _imgedit(self, reference: Reference, question: Question) -> Answer:
+        return edits.answer_imgedit(reference, question, self._read_one)
 
     def _risebench(self, reference: Reference, question: Question) -> Answer:
         return edits.answer_risebench(reference, question, self._read_one)

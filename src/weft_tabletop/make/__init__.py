@@ -11,7 +11,7 @@ from pathlib import Path
 
 from weft.errors import UserError
 from weft.store.blobs import write_folder
-from weft_tabletop.make.edits import write_gedit, write_risebench
+from weft_tabletop.make.edits import write_gedit, write_imgedit, write_risebench
 from weft_tabletop.make.enlarged import check_side, enlarge
 from weft_tabletop.make.imug import imug_dialogues, write_imug
 from weft_tabletop.make.planviz import write_planviz
@@ -49,5 +49,6 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "tabletop-planviz": write_planviz,
     "tabletop-weaver": write_weaver,
     "tabletop-gedit": write_gedit,
+    "tabletop-imgedit": write_imgedit,
     "tabletop-risebench": write_risebench,
 }

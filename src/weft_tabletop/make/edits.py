@@ -37,6 +37,24 @@ RISE_KINDS: Mapping[str, tuple[tuple[str, str], ...]] = {  # sub-tasks of each c
     "spatial": (("Viewpoint Generation", "rotate"), ("Layout Reasoning", "mirror")),
     "logical": (("Pattern Prediction", "pattern"), ("Mathematical Derivation", "sum")),
 }
+IMGEDIT_KINDS: Mapping[str, str] = {
+    "add": "add",
+    "adjust": "recolour",
+    "extract": "one less",
+    "replace": "replace",
+    "remove": "remove",
+    "background": "background",
+    "style": "mirror",
+    "compose": "swap",
+    "action": "move",
+}
+UGE_KINDS = ("pattern", "trait", "route")
+DIALOGUE_KINDS: Mapping[str, tuple[str, ...]] = {  # the tasks of dialogues, with what they ask for
+    "content_memory": ("add", "recolour", "one more"),
+    "content_understanding": ("gravity", "mirror", "drift"),
+    "version_backtracking": ("remove", "background", "put back"),
+}
+IMGEDIT_SUITES = (*("basic",) * 3, "uge", *("basic",) * 3, "uge", "multi-turn", "multi-turn")  # in turn
 FREE_RATE = 0.2  # how often nothing has to stay as it was
 IMAGE_RATE = 0.5  # how often the right result is an image, where it may be one
 INTERSECTION_RATE = 0.5  # how often a request is in the intersection
@@ -100,6 +118,57 @@ def write_risebench(out: Path, samples: int, seed: int) -> None:
         records.append(record)
     (out / "risebench.json").write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
     write_sidecar(out, references)
+
+
+def write_imgedit(out: Path, samples: int, seed: int) -> None:
+    """Write so many items of the three suites, six of ten basic: their files, `images/`, and the sidecar."""
+    (out / "images").mkdir(parents=True, exist_ok=True)
+    references: dict[str, Any] = {}
+    files: dict[str, dict[str, Any]] = {}
+    counts: dict[str, int] = {}
+    for number in range(samples):
+        suite = IMGEDIT_SUITES[number % len(IMGEDIT_SUITES)]
+        count = counts.setdefault(suite, 0)
+        counts[suite] += 1
+        key = str(number + 1)
+        rng = random.Random(f"imgedit {seed} {suite} {key}")
+        if suite == "multi-turn":
+            _add_dialogue(out, key, rng, files, references)
+            continue
+        names = tuple(IMGEDIT_KINDS) if suite == "basic" else UGE_KINDS
+        name = names[count % len(names)]
+        turn, base = make_edit(IMGEDIT_KINDS.get(name, name), rng)
+        image = write_named_image(out, f"{suite}_{key}", base).removeprefix("images/")
+        item = {"id": image, "prompt": turn.text}
+        if suite == "basic":
+            item["edit_type"] = name
+        file = "Basic/basic_edit.json" if suite == "basic" else "UGE/UGE_edit.json"
+        files.setdefault(file, {})[key] = item
+        references[f"{suite}-{key}"] = {"turns": [{"kind": turn.kind, "args": turn.args}]}
+    for file, items in files.items():
+        (out / file).parent.mkdir(parents=True, exist_ok=True)
+        (out / file).write_text(json.dumps(items, indent=1) + "\n", encoding="utf-8")
+    write_sidecar(out, references)
+
+
+def _add_dialogue(
+    out: Path, key: str, rng: random.Random, files: dict[str, dict[str, Any]], references: dict[str, Any]
+) -> None:
+    """Add a dialogue in which each request is about the latest image."""
+    task = rng.choice(tuple(DIALOGUE_KINDS))
+    kinds = DIALOGUE_KINDS[task]
+    while True:
+        maker = DialogueMaker("", [start_scene(kinds, rng)], rng)
+        if all(maker.try_turn(kind, number) for number, kind in enumerate(kinds, start=1)):
+            break
+    image = write_named_image(out, f"multi-turn_{key}", maker.inputs[0]).removeprefix("images/")
+    item: dict[str, str] = {"id": image}
+    turns: list[dict[str, Any]] = []
+    for number, turn in enumerate(maker.turns, start=1):
+        item[f"turn{number}"] = turn.text
+        turns.append({"kind": turn.kind, "args": turn.args})
+    files.setdefault(f"Multiturn/{task}/{task}.json", {})[key] = item
+    references[f"multi-turn-{task}-{key}"] = {"turns": turns}
 
 
 def make_edit(kind: str, rng: random.Random) -> tuple[TableTurn, Scene]:
