@@ -83,7 +83,18 @@ def test_every_file_of_the_package_is_in_the_wheel_and_nothing_else(wheel: Path)
 
 def test_weft_from_a_wheel_makes_runs_and_reports(clean: Path, tmp_path: Path):
     weft = clean / "weft"
-    benchmarks = ("weave", "imug", "rover-ig", "rover-tg", "planviz", "weaverbench", "opening", "gedit", "risebench")
+    benchmarks = (
+        "weave",
+        "imug",
+        "rover-ig",
+        "rover-tg",
+        "planviz",
+        "weaverbench",
+        "opening",
+        "gedit",
+        "risebench",
+        "imgedit",
+    )
     place, version, tables = call(clean / "python", tmp_path, "-c", ALL, *benchmarks).splitlines()
     assert Path(place).is_relative_to(clean.parent) and version == "0.1.0 Apache-2.0" and int(tables) >= len(benchmarks)
     assert "report" in call(weft, tmp_path, "--help")

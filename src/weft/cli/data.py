@@ -42,7 +42,8 @@ def make_data(
         typer.Argument(
             metavar="NAME",
             help="tabletop-weave, tabletop-weave-memory, tabletop-weave-single, tabletop-imug, tabletop-rover, "
-            "tabletop-planviz, tabletop-weaver, tabletop-gedit or tabletop-risebench.",
+            "tabletop-planviz, tabletop-weaver, tabletop-gedit, "
+            "tabletop-risebench or tabletop-imgedit.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="PATH", help="The folder to write to.")],

@@ -25,7 +25,7 @@ def build_question(judged_turn: JudgedTurn) -> Question:
     if judged_turn.rubrics.official_prompts and gold.suite != MULTI_TURN:
         return _build_released_question(judged_turn)
     texts = judged_turn.rubrics.texts
-    slots: dict[str, Sequence[Part]] = {"task": _build_task(judged_turn), "pictures": _build_pictures(judged_turn)}
+    slots: dict[str, Sequence[Part]] = {"task": _build_task(judged_turn), "pictures": _build_images(judged_turn)}
     if gold.suite == UGE:
         schema = object_schema(reasoning={"type": "string"}, score=SCALE)
         return _ask(judged_turn, fill_slots(texts[UGE], slots), schema)
@@ -79,7 +79,7 @@ def _build_task(judged_turn: JudgedTurn) -> Sequence[Part]:
     return fence_pieces(pieces, "the requests")
 
 
-def _build_pictures(judged_turn: JudgedTurn) -> Sequence[Part]:
+def _build_images(judged_turn: JudgedTurn) -> Sequence[Part]:
     """Return the images; in a dialogue every one that the model made before, since a request may go back to it."""
     gold: ImgEditGold = judged_turn.turn.gold
     parts: list[Part] = [Text("\nThe source picture:\n"), gold.source]
