@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import weft
 from browser import browser
+from edits import gedit_record, rise_record, write_gedit, write_rise
 from test_golden import Judge, Painter, written
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.tables import COLUMNS, SHORT_NAMES, build_metric_cells
@@ -39,9 +40,24 @@ HEADLINES = {  # the table, the row's subset and the column that have the headli
     "planviz": ("Table 4", "", "Overall"),
     "weaverbench": ("Table 2", "", "Overall"),
     "opening": ("single answers", "", "Overall"),
+    "gedit": ("EN: overall score by task", "", "Avg"),
+    "risebench": (": accuracy", "", "Overall"),
 }
-OPTIONS: Mapping[str, Mapping[str, Any]] = {"planviz": {"where": {"task": "gen"}}}  # of both tasks no cell has it
+# of both tasks, and of both languages, no cell has it
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "planviz": {"where": {"task": "gen"}},
+    "gedit": {"where": {"language": "en"}},
+}
+EDIT_TASKS = ("text_change", "text_change", "tone_transfer", "ps_human", "ps_human", "ps_human", "style_change")
 ASSETS = Path(weft.__file__).parent / "report" / "assets"
+
+
+def write_data(benchmark: str, folder: Path) -> Path:
+    if benchmark == "gedit":
+        return write_gedit(folder, [gedit_record(number, task) for number, task in enumerate(EDIT_TASKS)])
+    if benchmark == "risebench":
+        return write_rise(folder, [rise_record(number) for number in range(7)])
+    return written(benchmark, folder, 7)
 
 
 class Evaluated(Struct, frozen=True):
@@ -67,7 +83,7 @@ def evaluate(benchmark: str, folder: Path) -> Evaluated:
         session.names["suite"] = benchmark
 
     ends: dict[str, Any] = {"judge": Judge(), "home": folder / "home", **OPTIONS.get(benchmark, {})}
-    ends["data"] = written(benchmark, folder / "data", 7)
+    ends["data"] = write_data(benchmark, folder / "data")
     rival = weft.evaluate(benchmark, model="copy", **ends)
     run = weft.evaluate(benchmark, model=Painter(), on_start=name_section, **ends)
     title, subset, column = HEADLINES[benchmark]
@@ -136,11 +152,9 @@ def table_texts(one: Evaluated, folder: Path) -> dict[str, str]:
     rows = PageTables(page).tables[one.number - 1]
     row = next(row for row in rows if row[0] == one.row.label)
     texts["html"] = first_number(row[rows[0].index(one.column)])
-    texts["notebook"] = first_number(
-        next(row for row in PageTables(one.table._repr_html_()).tables[0] if row[0] == one.row.label)[
-            1 + one.table.columns.index(one.column)
-        ]
-    )
+    notebook: Any = one.table
+    cells = next(row for row in PageTables(notebook._repr_html_()).tables[0] if row[0] == one.row.label)
+    texts["notebook"] = first_number(cells[1 + one.table.columns.index(one.column)])
     return texts
 
 
@@ -201,7 +215,7 @@ def test_a_strict_average_is_computed_from_exact_parts(points: dict[str, list[in
     cells = build_metric_cells(verdicts, official=False)
     headline = headline_score(Weave(), verdicts, {verdict.sample: {} for verdict in verdicts})
     assert headline is not None and cells["Avg"].value == pytest.approx(headline[0], abs=1e-12)
-    weights = dict(zip(COLUMNS, (0.4, 0.1, 0.2, 0.3), strict=False))
+    weights: dict[str, float] = dict(zip(COLUMNS, (0.4, 0.1, 0.2, 0.3), strict=False))
     exact = sum(weights[SHORT_NAMES[metric]] * sum(some) / len(some) / 10 for metric, some in points.items())
     assert cells["Avg"].format(3) == format_number(exact, 3)
 
