@@ -17,7 +17,11 @@ KNOWN = {
     "erring": ("sigma", "lenient", "first", "blind", "obeys", "seed"),
     "tiny": ("temperature", "seed", "weights"),
     "tiny-single": ("temperature", "seed", "weights"),
+    "planner": ("weights",),
+    "planner-und": (),
+    "visualizer": ("weights", "planner", "seed"),
 }
+WITH_WEIGHTS = [name for name, options in KNOWN.items() if "weights" in options]
 
 
 def _rate(value: Any) -> float:
@@ -40,6 +44,7 @@ def _side(value: Any) -> int:
     seed=int,
     temperature=finite_number,
     weights=Path,
+    planner=Path,
     plan=one_of("dense", "steps"),
     side=_side,
     stamp=one_of("obey", "neutral"),
@@ -51,31 +56,46 @@ def _side(value: Any) -> int:
     obeys=_rate,
 )
 def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
-    """tabletop/tiny, tabletop/tiny-single, tabletop/oracle; as a judge tabletop/exact: no key, no network"""
-    if spec.model not in KNOWN:
+    """tabletop/tiny, tabletop/tiny-single, tabletop/oracle; for `weaver:` tabletop/planner and tabletop/visualizer; as
+    a judge tabletop/exact: no key, no network"""
+    name, at, folder = spec.model.partition("@")
+    if name not in KNOWN:
         raise UserError(f"{spec.text}: there is tabletop/{', tabletop/'.join(KNOWN)} (exact and erring are judges)")
-    strange = [name for name in chosen if name not in KNOWN[spec.model]]
+    strange = [option for option in chosen if option not in KNOWN[name]]
     if strange:
-        raise UserError(
-            f"{spec.text}: unknown option {strange[0]!r}; it knows {', '.join(KNOWN[spec.model]) or 'none'}"
-        )
-    if spec.model in ("exact", "erring"):
+        raise UserError(f"{spec.text}: unknown option {strange[0]!r}; it knows {', '.join(KNOWN[name]) or 'none'}")
+    if at:
+        if name not in WITH_WEIGHTS or not folder or "weights" in chosen:
+            raise UserError(
+                f"{spec.text}: a folder of weights, given once, is for tabletop/{', tabletop/'.join(WITH_WEIGHTS)}"
+            )
+        chosen["weights"] = Path(folder)
+    if name in ("exact", "erring"):
         from weft_tabletop.exact.endpoint import Exact
 
         data = Path(spec.data) if spec.data else None
-        if spec.model == "exact":
+        if name == "exact":
             return Exact(data, blobs)
         from weft_tabletop.erring import Erring
 
         return Erring(data, blobs, **chosen)
-    if spec.model == "faulty":
+    if name == "faulty":
         from weft_tabletop.faulty import Faulty
 
         return Faulty(blobs, **chosen)
-    if spec.model == "oracle":
+    if name == "oracle":
         from weft_tabletop.oracle import Oracle
 
         return Oracle(blobs, **chosen)
+    if name in ("planner", "planner-und", "visualizer"):
+        from weft_tabletop.weaver.endpoint import PlannerEndpoint, VisualizerEndpoint
+        from weft_tabletop.weaver.files import SHIPPED, UNTUNED_FILE
+
+        if name == "visualizer":
+            return VisualizerEndpoint(blobs, **chosen)
+        if name == "planner-und":
+            chosen["weights"] = SHIPPED / UNTUNED_FILE
+        return PlannerEndpoint(blobs, name=f"tabletop/{name}", **chosen)
     from weft_tabletop.tiny.endpoint import TinyEndpoint
 
-    return TinyEndpoint(blobs, single=spec.model == "tiny-single", **chosen)
+    return TinyEndpoint(blobs, single=name == "tiny-single", **chosen)

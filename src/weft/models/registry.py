@@ -44,6 +44,7 @@ KEY_BY_HOST = {  # the variable of each provider's key; providers add their own 
     "api.x.ai": "XAI_API_KEY",
 }
 DEFAULT_KEY_VARIABLE = "WEFT_API_KEY"  # for any other host
+NAMES_WITH_AT = ("infer/", "tabletop/")  # providers in whose names an @ stands before something else
 ADDRESS_SEPARATOR = re.compile(r"@(?=https?://)", re.IGNORECASE)  # where a model's name ends and its address begins
 HOST_PATTERN = re.compile(r"localhost|\[.*|\d+\.\d+\.\d+\.\d+|[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}")
 COMPOSITION_PATTERN = re.compile(r"(?P<name>.+?):(?P<parts>\w+=.+)", re.DOTALL)
@@ -204,7 +205,12 @@ def split_address(text: str) -> tuple[str, str]:
     if separators:
         return text[: separators[-1]], text[separators[-1] + 1 :]
     name, separator, tail = text.rpartition("@")
-    if separator and not text.startswith("infer/") and not tail.startswith("preset/") and _looks_like_address(tail):
+    if (
+        separator
+        and not text.startswith(NAMES_WITH_AT)
+        and not tail.startswith("preset/")
+        and _looks_like_address(tail)
+    ):
         name = strip_url_secrets(name)
         address = strip_url_secrets(tail.rpartition("://")[2])
         raise UserError(f"{name}@{address}: an address begins with http:// or https://, as in {name}@http://{address}")

@@ -1,10 +1,11 @@
 """The weight files of planner and visualizer: int8, with what is needed to build the network again."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from weft.errors import UserError
 from weft_tabletop.tiny import weights
@@ -13,12 +14,17 @@ from weft_tabletop.weaver.train.planner_net import NetSize, Planner
 from weft_tabletop.weaver.train.visualizer_net import Visualizer
 from weft_tabletop.weaver.world import TableWorld
 
-PLANNER_FILE = "planner.safetensors"
-VISUALIZER_FILE = "visualizer.safetensors"
 
-
-def save_net(path: Path, net: "Planner | Visualizer", world: TableWorld, **facts: str) -> None:
-    arrays = {name: tensor.detach().float().cpu().numpy() for name, tensor in net.state_dict().items()}
+def save_net(
+    path: Path,
+    net: "Planner | Visualizer",
+    world: TableWorld,
+    tensors: Mapping[str, Tensor] | None = None,
+    **facts: str,
+) -> None:
+    """Write a network, or these `tensors` of it."""
+    named = net.state_dict() if tensors is None else tensors
+    arrays = {name: tensor.detach().float().cpu().numpy() for name, tensor in named.items()}
     described = {
         "model": f"weft tabletop {type(net).__name__.lower()}",
         "vocabulary": str(words.SIZE),

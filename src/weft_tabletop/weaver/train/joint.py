@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from weft_tabletop.tiny.endpoint import digest_files
+from weft_tabletop.weaver.files import PLANNER_FILE, VISUALIZER_FILE
 from weft_tabletop.weaver.train.files import save_net
 from weft_tabletop.weaver.train.loop import autocast
-from weft_tabletop.weaver.train.measure import measure_plans, measure_visualizer
+from weft_tabletop.weaver.train.measure import FEW_IMAGE_ROWS, IMAGE_ROWS, measure_plans, measure_visualizer
 from weft_tabletop.weaver.train.planner import planner_step
 from weft_tabletop.weaver.train.planner_net import Planner
 from weft_tabletop.weaver.train.tables import DeviceRows, order_states
@@ -68,9 +70,13 @@ class JointLearner:
 
     def measure(self, *, last: bool) -> dict[str, Any]:
         with autocast(self.device):
-            measured = measure_plans(self._planner, self._plans, all_kinds=last)
-            return measured | measure_visualizer(self._planner, self._visualizer, self._world, self._drawn, draw=True)
+            measured = measure_plans(self._planner, self._plans, write=last)
+            images = IMAGE_ROWS if last else FEW_IMAGE_ROWS
+            return measured | measure_visualizer(
+                self._planner, self._visualizer, self._world, self._drawn, drawn=images
+            )
 
     def save(self, folder: Path) -> None:
-        save_net(folder / "planner.safetensors", self._planner, self._world)
-        save_net(folder / "visualizer.safetensors", self._visualizer, self._world, planner="planner.safetensors")
+        save_net(folder / PLANNER_FILE, self._planner, self._world)
+        digest = digest_files([folder / PLANNER_FILE])
+        save_net(folder / VISUALIZER_FILE, self._visualizer, self._world, planner=digest)

@@ -98,11 +98,10 @@ def run_stage(learner: Learner, mix: Mix, out: Path, schedule: Schedule, manifes
             log.add(step + 1, loss=torch.stack(losses).mean().item(), seconds=round(seconds, 2), **measured)
             losses.clear()
             checkpoint = replace(checkpoint, step=step + 1, seen=dict(seen))
+            learner.save(out)
             _save_state(learner, optimizer, out / STATE_FILE, step + 1, seen)
-            if is_last:
-                learner.save(out)
-                checkpoint = replace(checkpoint, done=True)
             write_checkpoint(checkpoint)
+    write_checkpoint(replace(checkpoint, done=True))
     (out / STATE_FILE).unlink(missing_ok=True)  # only to go on from
     return read_checkpoint(out) or checkpoint
 

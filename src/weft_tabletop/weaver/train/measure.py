@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from weft_tabletop.tiny import vocab
 from weft_tabletop.tiny.endpoint import SHIPPED, load
 from weft_tabletop.weaver import words
 from weft_tabletop.weaver.latents import decode_cells
 from weft_tabletop.weaver.tasks import UNDERSTANDING
+from weft_tabletop.weaver.train.generate import continue_rows
 from weft_tabletop.weaver.train.planner_net import Planner
 from weft_tabletop.weaver.train.tables import Batch, DeviceRows, order_states
 from weft_tabletop.weaver.train.visualizer_net import Visualizer, draw_numbers
@@ -22,56 +22,48 @@ FIXED_NOISE = 7  # the seed of the noise at which losses are measured
 PLAN_ROWS = 96
 ANSWER_ROWS = 256
 LOSS_ROWS = 512
-IMAGE_ROWS = 64
-SPARE_TOKENS = 12  # a plan may be so much longer than the longest expected one
-SPECIAL = torch.tensor([words.is_unused(token) for token in range(words.SIZE)])
+IMAGE_ROWS = 64  # of each kind, at the end
+FEW_IMAGE_ROWS = 16  # before that
 
 
-@torch.no_grad()
-def continue_rows(planner: Planner, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Write replies, the most likely word at a time; return the tokens, and where the reply of each row begins."""
-    starts = batch.learn.int().argmax(dim=1)
-    limit = batch.tokens.shape[1] + SPARE_TOKENS
-    tokens = torch.zeros(len(starts), limit, dtype=torch.long, device=batch.tokens.device)
-    before = torch.arange(batch.tokens.shape[1], device=tokens.device) < starts[:, None]
-    tokens[:, : batch.tokens.shape[1]] = batch.tokens * before
-    ends = starts.clone()
-    open_rows = torch.ones_like(starts, dtype=torch.bool)
-    rows = torch.arange(len(starts), device=tokens.device)
-    forbidden = SPECIAL.to(tokens.device)
-    while bool(open_rows.any()) and int(ends.max()) < limit:
-        used = int(ends.max())
-        states = planner.states(tokens[:, :used], batch.images)[rows, ends - 1]
-        chosen = planner.logits(states).float().masked_fill(forbidden, -torch.inf).argmax(dim=1)
-        tokens[rows[open_rows], ends[open_rows]] = chosen[open_rows]
-        ends = ends + open_rows
-        open_rows = open_rows & (chosen != vocab.END)
-    return tokens, starts
-
-
-def measure_plans(planner: Planner, rows: Mapping[str, DeviceRows], *, all_kinds: bool) -> dict[str, Any]:
-    """By kind: the share of replies that are word for word the expected ones, and with the expected number of orders;
-    the share with none, exactly one, at least one; and the mean number. `understanding` is the mean over questions."""
+def measure_plans(planner: Planner, rows: Mapping[str, DeviceRows], *, write: bool) -> dict[str, Any]:
+    """By kind: the share of replies that are word for word the expected ones. `understanding` is the mean over
+    questions. With `write` replies are also written, which takes longer: the share with the expected number of orders,
+    with none, exactly one, at least one; and the mean number."""
     measured: dict[str, Any] = {}
     for kind, device_rows in rows.items():
-        is_question = kind in UNDERSTANDING
-        if not is_question and not all_kinds:
-            continue
-        batch = device_rows.batch(slice(0, ANSWER_ROWS if is_question else PLAN_ROWS))
-        tokens, starts = continue_rows(planner, batch)
-        expected = torch.nn.functional.pad(batch.tokens, (0, tokens.shape[1] - batch.tokens.shape[1]))
-        reply = torch.arange(tokens.shape[1], device=tokens.device) >= starts[:, None]
-        orders = ((tokens == words.ORDER) & reply).sum(dim=1)
-        due = ((expected == words.ORDER) & reply).sum(dim=1)
-        measured[f"{kind} exact"] = _mean((tokens == expected).all(dim=1))
-        measured[f"{kind} count"] = _mean(orders == due)
-        measured[f"{kind} none"] = _mean(orders == 0)
-        measured[f"{kind} one"] = _mean(orders == 1)
-        measured[f"{kind} some"] = _mean(orders >= 1)
-        measured[f"{kind} orders"] = _mean(orders)
+        count = ANSWER_ROWS if kind in UNDERSTANDING else PLAN_ROWS
+        measured[f"{kind} exact"] = share_exact(planner, device_rows.batch(slice(0, count)))
+        if write:
+            measured |= measure_orders(planner, kind, device_rows.batch(slice(0, PLAN_ROWS)))
     questions = [measured[f"{kind} exact"] for kind in UNDERSTANDING if kind in rows]
     measured["understanding"] = round(sum(questions) / len(questions), 4)
     return measured
+
+
+@torch.no_grad()
+def share_exact(planner: Planner, batch: Batch) -> float:
+    """The share of replies that the planner would write as expected: in each, every word is the most likely one after
+    those before it."""
+    mask = batch.learn[:, 1:]
+    logits = planner.logits(planner.states(batch.tokens[:, :-1], batch.images)[mask])
+    wrong = torch.zeros_like(mask)
+    wrong[mask] = logits.argmax(dim=-1) != batch.tokens[:, 1:][mask]
+    return _mean(~wrong.any(dim=1))
+
+
+def measure_orders(planner: Planner, kind: str, batch: Batch) -> dict[str, float]:
+    tokens, starts = continue_rows(planner, batch)
+    reply = torch.arange(tokens.shape[1], device=tokens.device) >= starts[:, None]
+    orders = ((tokens == words.ORDER) & reply).sum(dim=1)
+    expected = ((batch.tokens == words.ORDER) & batch.learn).sum(dim=1)
+    return {
+        f"{kind} count": _mean(orders == expected),
+        f"{kind} none": _mean(orders == 0),
+        f"{kind} one": _mean(orders == 1),
+        f"{kind} some": _mean(orders >= 1),
+        f"{kind} orders": _mean(orders),
+    }
 
 
 def _mean(values: Tensor) -> float:
@@ -80,10 +72,10 @@ def _mean(values: Tensor) -> float:
 
 @torch.no_grad()
 def measure_visualizer(
-    planner: Planner, visualizer: Visualizer, world: TableWorld, rows: Mapping[str, DeviceRows], *, draw: bool
+    planner: Planner, visualizer: Visualizer, world: TableWorld, rows: Mapping[str, DeviceRows], *, drawn: int
 ) -> dict[str, Any]:
-    """The loss at fixed noise on held-out rows, by kind and on the whole; with `draw` also the share of images that are
-    exactly right, and of cells."""
+    """The loss at fixed noise on held-out rows, by kind and on the whole. Of each kind so many images are
+    `drawn`: the share that is exactly right, and the share of right cells."""
     measured: dict[str, Any] = {}
     losses: list[float] = []
     for kind, device_rows in rows.items():
@@ -97,14 +89,14 @@ def measure_visualizer(
         direction = visualizer((1 - moment) * noise + moment * batch.target, time, batch.images, *order)
         losses.append((direction.float() - (batch.target - noise)).square().mean().item())
         measured[f"{kind} loss"] = round(losses[-1], 5)
-        if draw:
-            few = device_rows.batch(slice(0, IMAGE_ROWS))
-            numbers = draw_numbers(visualizer, noise[:IMAGE_ROWS], few.images, read_order(planner, few, world))
-            images, cells = compare_images(world, numbers.cpu().numpy(), device_rows.scenes(IMAGE_ROWS))
+        if drawn:
+            few = device_rows.batch(slice(0, drawn))
+            numbers = draw_numbers(visualizer, noise[:drawn], few.images, read_order(planner, few, world))
+            images, cells = compare_images(world, numbers.cpu().numpy(), device_rows.scenes(drawn))
             measured[f"{kind} images"] = images
             measured[f"{kind} cells"] = cells
     measured["visual loss"] = round(sum(losses) / len(losses), 5)
-    if draw:
+    if drawn:
         measured["images"] = round(sum(measured[f"{kind} images"] for kind in rows) / len(rows), 4)
     return measured
 

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from weft_tabletop.weaver.files import PLANNER_FILE
 from weft_tabletop.weaver.train.files import save_net
 from weft_tabletop.weaver.train.loop import autocast
-from weft_tabletop.weaver.train.measure import measure_plans, measure_visualizer
+from weft_tabletop.weaver.train.measure import IMAGE_ROWS, measure_plans, measure_visualizer
 from weft_tabletop.weaver.train.planner_net import Planner, planner_loss
 from weft_tabletop.weaver.train.tables import Batch, DeviceRows
 from weft_tabletop.weaver.train.visualizer_net import Visualizer
@@ -55,7 +56,6 @@ class PlannerLearner:
         *,
         visualizer: Visualizer | None = None,
         visualizer_rows: Mapping[str, DeviceRows] | None = None,
-        seen: str = "",
     ) -> None:
         """`kinds` are the mix's sources. With a `visualizer`, its loss under the tuned planner is measured as well."""
         self.net: nn.Module = planner
@@ -67,7 +67,6 @@ class PlannerLearner:
         self._world = world
         self._visualizer = visualizer
         self._visualizer_rows = visualizer_rows or {}
-        self._seen = seen
         self._forward = planner
 
     def sizes(self) -> list[int]:
@@ -83,18 +82,24 @@ class PlannerLearner:
 
     def measure(self, *, last: bool) -> dict[str, Any]:
         with autocast(self.device):
-            measured = measure_plans(self._planner, self._held_out, all_kinds=last or len(self._kinds) > 2)
+            measured = measure_plans(self._planner, self._held_out, write=last or len(self._kinds) > 2)
             if self._visualizer is not None:
                 measured |= measure_visualizer(
-                    self._planner, self._visualizer, self._world, self._visualizer_rows, draw=last
+                    self._planner, self._visualizer, self._world, self._visualizer_rows, drawn=IMAGE_ROWS if last else 0
                 )
         return measured
 
     def save(self, folder: Path) -> None:
-        for module in self._planner.modules():
-            if parametrize.is_parametrized(module, "weight"):
-                parametrize.remove_parametrizations(module, "weight", leave_parametrized=True)
-        save_net(folder / "planner.safetensors", self._planner, self._world, seen=self._seen)
+        save_net(folder / PLANNER_FILE, self._planner, self._world, merge_adapters(self._planner))
+
+
+def merge_adapters(planner: Planner) -> dict[str, Tensor]:
+    """The planner's tensors, with each adapter added to its matrix."""
+    tensors = {name: tensor for name, tensor in planner.state_dict().items() if ".parametrizations." not in name}
+    for name, module in planner.named_modules():
+        if isinstance(module, nn.Linear) and parametrize.is_parametrized(module, "weight"):
+            tensors[f"{name}.weight"] = module.weight
+    return tensors
 
 
 def planner_step(forward: Any, planner: Planner, batches: Sequence[Batch], device: str) -> Tensor:

@@ -9,10 +9,7 @@ from torch import Tensor, nn
 
 from weft_tabletop.weaver import words
 from weft_tabletop.weaver.latents import NUMBERS
-
-CONTEXT = 384
-MAX_IMAGES = 2
-HEAD = 32  # numbers of one attention head
+from weft_tabletop.weaver.sizes import CONTEXT, HEAD, MAX_IMAGES
 
 
 class NetSize(Struct, frozen=True):
@@ -35,10 +32,16 @@ class Block(nn.Module):
         self.fc2 = nn.Linear(4 * width, width)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, T, width)
-        rows, time, width = x.shape
-        q, k, v = self.qkv(self.norm1(x)).view(rows, time, 3, self.heads, HEAD).permute(2, 0, 3, 1, 4)
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(attended.transpose(1, 2).reshape(rows, time, width))
+        q, k, v = self.project(x)
+        return self.finish(x, F.scaled_dot_product_attention(q, k, v, is_causal=True))
+
+    def project(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Queries, keys and values, each (B, heads, T, HEAD)."""
+        rows, time, _ = x.shape
+        return self.qkv(self.norm1(x)).view(rows, time, 3, self.heads, HEAD).permute(2, 0, 3, 1, 4).unbind(0)
+
+    def finish(self, x: Tensor, attended: Tensor) -> Tensor:
+        x = x + self.out(attended.transpose(1, 2).reshape(x.shape))
         return x + self.fc2(F.gelu(self.fc1(self.norm2(x)), approximate="tanh"))
 
 
@@ -64,6 +67,12 @@ class Planner(nn.Module):
 
         The images stand at the start, one after the other: that is where `words.encode_request` puts them.
         """
+        x = self.embed(tokens, images)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def embed(self, tokens: Tensor, images: Tensor) -> Tensor:
         x = self.token(tokens) + self.position.weight[: tokens.shape[1]]
         cells = self.size.cells
         shown = images.shape[1]
@@ -73,9 +82,7 @@ class Planner(nn.Module):
             seen = seen.reshape(len(tokens), shown * (cells + 2), -1)
             rest = tokens.shape[1] - words.HEADER - seen.shape[1]
             x = x + F.pad(seen, (0, 0, words.HEADER, rest))
-        for block in self.blocks:
-            x = block(x)
-        return self.norm(x)
+        return x
 
     def logits(self, states: Tensor) -> Tensor:
         return F.linear(states, self.token.weight)

@@ -16,9 +16,10 @@ from weft.errors import UserError
 from weft.training.checkpoint import Checkpoint
 from weft.training.mix import Mix, Source, parse_mix
 from weft_tabletop.tiny.endpoint import digest_files
+from weft_tabletop.weaver.files import PLANNER_FILE, VISUALIZER_FILE
 from weft_tabletop.weaver.rows import Rows, planner_rows, visualizer_rows
 from weft_tabletop.weaver.tasks import IMAGES, UNDERSTANDING
-from weft_tabletop.weaver.train.files import PLANNER_FILE, VISUALIZER_FILE, load_planner, load_visualizer
+from weft_tabletop.weaver.train.files import load_planner, load_visualizer
 from weft_tabletop.weaver.train.joint import DRAWN, JointLearner
 from weft_tabletop.weaver.train.loop import Learner, Schedule, run_stage
 from weft_tabletop.weaver.train.planner import PlannerLearner, add_adapters
@@ -203,7 +204,7 @@ class _Stage:
             self._held_out("visualizer", IMAGES),
             self._world,
             self._device,
-            planner_digest=digest_files([planner / PLANNER_FILE]),
+            planner_file=planner / PLANNER_FILE,
         )
         return learner, mix
 

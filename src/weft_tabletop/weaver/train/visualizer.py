@@ -8,9 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from weft.training.checkpoint import replace_file
+from weft_tabletop.tiny.endpoint import digest_files
+from weft_tabletop.weaver.files import READER_FILE, VISUALIZER_FILE
 from weft_tabletop.weaver.train.files import save_net
 from weft_tabletop.weaver.train.loop import autocast
-from weft_tabletop.weaver.train.measure import measure_visualizer
+from weft_tabletop.weaver.train.measure import FEW_IMAGE_ROWS, IMAGE_ROWS, measure_visualizer
 from weft_tabletop.weaver.train.planner_net import Planner
 from weft_tabletop.weaver.train.tables import DeviceRows, order_states
 from weft_tabletop.weaver.train.visualizer_net import Visualizer, flow_loss
@@ -28,9 +31,9 @@ class VisualizerLearner:
         world: TableWorld,
         device: str,
         *,
-        planner_digest: str = "",
+        planner_file: Path,
     ) -> None:
-        """`planner_digest` names the planner in the saved weights."""
+        """`planner_file` holds the planner's weights; they are copied beside the visualizer's, which name them."""
         self.net: nn.Module = visualizer
         self.device = device
         self._planner = planner.eval().requires_grad_(False)
@@ -39,7 +42,7 @@ class VisualizerLearner:
         self._rows = rows
         self._held_out = held_out
         self._world = world
-        self._planner_digest = planner_digest
+        self._planner_file = planner_file
         self._read = planner
         self._forward = visualizer
 
@@ -63,11 +66,14 @@ class VisualizerLearner:
         return total
 
     def measure(self, *, last: bool) -> dict[str, Any]:
+        images = IMAGE_ROWS if last else FEW_IMAGE_ROWS
         with autocast(self.device):
-            return measure_visualizer(self._planner, self._visualizer, self._world, self._held_out, draw=True)
+            return measure_visualizer(self._planner, self._visualizer, self._world, self._held_out, drawn=images)
 
     def save(self, folder: Path) -> None:
-        save_net(folder / "visualizer.safetensors", self._visualizer, self._world, planner=self._planner_digest)
+        replace_file(folder / READER_FILE, self._planner_file.read_bytes())
+        digest = digest_files([folder / READER_FILE])
+        save_net(folder / VISUALIZER_FILE, self._visualizer, self._world, planner=digest)
 
 
 def draw_loss(

@@ -12,11 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from weft_tabletop.weaver.latents import NUMBERS
-from weft_tabletop.weaver.train.planner_net import HEAD, MAX_IMAGES, NetSize
-
-TIME_FREQUENCIES = 32
-MODULATIONS = 6  # shift, scale and gate, for attention and for the feed-forward layer
-STEPS = 12  # from noise to image
+from weft_tabletop.weaver.sizes import HEAD, MAX_IMAGES, MODULATIONS, STEPS, TIME_FREQUENCIES
+from weft_tabletop.weaver.train.planner_net import NetSize
 
 
 class VisualizerBlock(nn.Module):
