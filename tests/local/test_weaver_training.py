@@ -13,7 +13,7 @@ import weft  # noqa: E402
 from weft.errors import UserError  # noqa: E402
 from weft.models.registry import resolve_endpoint  # noqa: E402
 from weft.store.blobs import Blobs  # noqa: E402
-from weft.types import Message, Request, Text  # noqa: E402
+from weft.types import Image, Message, Request, Text  # noqa: E402
 from weft_tabletop.make import make  # noqa: E402
 from weft_tabletop.tiny.endpoint import digest_files  # noqa: E402
 from weft_tabletop.weaver import words  # noqa: E402
@@ -38,8 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, net in ((PLANNER_FILE, Planner(size)), (VISUALIZER_FILE, Visualizer(size, 64))):
         for parameter in net.parameters():
             torch.nn.init.normal_(parameter, std=0.2)
-        facts = {"planner": digest_files([path / PLANNER_FILE])} if name == VISUALIZER_FILE else {}
-        save_net(path / name, net, MICRO, **facts)
+        reader = digest_files([path / PLANNER_FILE]) if name == VISUALIZER_FILE else ""
+        save_net(path / name, net, MICRO, planner=reader)
     return path
 
 
@@ -47,7 +47,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_numpy_writes_the_replies_that_torch_writes(folder: Path, kind: str):
     planner = load_planner(folder / PLANNER_FILE, MICRO, "cpu")
     batch = DeviceRows(planner_rows(MICRO, kind, 6, 0), MICRO, "cpu").batch(slice(0, 6))
-    tokens, starts = continue_rows(planner, batch)
+    found: tuple[Any, Any] = continue_rows(planner, batch)
+    tokens, starts = found
     numpy = NumpyPlanner(folder / PLANNER_FILE)
     for row, start in enumerate(starts.tolist()):
         request = tokens[row, :start].tolist()
@@ -83,6 +84,7 @@ def test_a_visualizer_draws_an_order_through_its_own_planner_or_another(folder: 
         endpoint = resolve_endpoint(f"tabletop/visualizer@{folder}", blobs, options)
         messages = (Message("user", (Text("Draw a white table with a red star at a1."),)),)
         (image,) = asyncio.run(endpoint.send(messages, Request("image"))).parts
+        assert isinstance(image, Image)
         return image.digest
 
     other = tmp_path / PLANNER_FILE

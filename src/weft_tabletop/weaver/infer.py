@@ -2,7 +2,7 @@
 same in torch, and say what the networks are."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,7 +191,7 @@ def _load(path: Path, model: str) -> Weights:
 
 
 @contextmanager
-def _report_bad_tensors(path: Path) -> Iterator[None]:
+def _report_bad_tensors(path: Path) -> Generator[None]:
     """Turn what missing or misshapen tensors raise into one line."""
     try:
         yield
