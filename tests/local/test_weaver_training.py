@@ -36,8 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     size = NetSize(64, 2, len(MICRO.cells))
     for name, net in ((PLANNER_FILE, Planner(size)), (VISUALIZER_FILE, Visualizer(size, 64))):
-        for parameter in net.parameters():
-            torch.nn.init.normal_(parameter, std=0.2)
+        for part, parameter in net.named_parameters():
+            torch.nn.init.normal_(parameter, std=0.02 if part.startswith("head") else 0.2)
         reader = digest_files([path / PLANNER_FILE]) if name == VISUALIZER_FILE else ""
         save_net(path / name, net, MICRO, planner=reader)
     return path
@@ -94,7 +94,10 @@ def test_a_visualizer_draws_an_order_through_its_own_planner_or_another(folder: 
     assert resolve_endpoint(f"tabletop/visualizer@{folder}", blobs).identity != (
         resolve_endpoint(f"tabletop/visualizer@{folder}", blobs, {"planner": other}).identity
     )
-    assert draw(planner=str(tmp_path)) != draw()
+    assert draw(planner=str(tmp_path)), "another planner of the same size can read for it"
+    save_net(other, Planner(NetSize(32, 1, len(MICRO.cells))), MICRO)
+    with pytest.raises(UserError, match="not of the size or the world"):
+        draw(planner=str(tmp_path))
 
 
 def test_a_visualizer_without_its_planner_says_so(folder: Path, tmp_path: Path, blobs: Blobs):
