@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 import torch
 
+from weft.training.checkpoint import read_checkpoint
 from weft_tabletop.weaver.train.files import load_planner, load_visualizer
 from weft_tabletop.weaver.train.loop import autocast
 from weft_tabletop.weaver.train.measure import read_order
@@ -37,8 +38,9 @@ from weft_tabletop.weaver.world import find_world
 MIXES = ("und", "1g1u", "3g1u", "5g1u-no-documents")
 SHARES = (1.0, 0.0, 0.1, 0.02, 0.25, 0.05)
 FAULTS = (0.0, 0.05, 0.1, 0.2)
-ROWS = 200_000
-MICRO_ROWS = 40_000
+BATCH = 512
+ROWS = int(os.environ.get("TRAINING_ROWS", "200000"))
+MICRO_ROWS = min(ROWS, 40_000)
 START = time.perf_counter()
 Job = tuple[str, Callable[..., None], tuple[object, ...]]
 
@@ -51,37 +53,65 @@ def scaled(steps: int, scale: float) -> int:
     return max(4, round(steps * scale))
 
 
-def weaver_seed(out: Path, rows: Path, seed: int, scale: float, device: str) -> None:
-    """All stages of training apart; first those whose weights ship."""
-    store = RowStore(find_world("full"), device, 0, rows)
-    folder = out / f"seed-{seed}"
+class Stages:
+    """Stages of training of one seed, in folders of their own."""
 
-    def train(name: str, stage: str, mix: str, steps: int, rate: float, rank: int = 0, **given: Path) -> Path:
-        total = scaled(steps, scale)
-        recipe = Recipe(stage, "full", mix, total, 1024, rate, seed, ROWS, max(1, total // 4), rank)
+    def __init__(self, out: Path, rows: Path, seed: int, scale: float, device: str) -> None:
+        self.folder = out / f"seed-{seed}"
+        self._store = RowStore(find_world("full"), device, 0, rows)
+        self._seed = seed
+        self._scale = scale
+        self._device = device
+
+    def train(self, name: str, stage: str, mix: str, steps: int, rate: float, rank: int = 0, **given: Path) -> Path:
+        total = scaled(steps, self._scale)
+        every = max(1, total // 4)
+        recipe = Recipe(stage, "full", mix, total, BATCH, rate, self._seed, ROWS, every, rank)
         begin = time.perf_counter()
-        train_stage(recipe, folder / name, device=device, store=store, **given)
-        say_done(folder / name, time.perf_counter() - begin, total)
-        return folder / name
+        train_stage(recipe, self.folder / name, device=self._device, store=self._store, **given)
+        say_done(self.folder / name, time.perf_counter() - begin, total)
+        return self.folder / name
 
-    first = train("planner-0", "planner", "und", 4000, 1.5e-3)
-    drawn = train("visualizer-0", "visualizer", "", 6000, 1.5e-3, planner=first)
-    tuned = train("planner-5g1u", "planner", "5g1u", 250, 5e-4, start=first, watch=drawn)
-    train("visualizer-apv", "visualizer", "", 800, 5e-4, planner=tuned, start=drawn)
-    train("visualizer-v", "visualizer", "", 800, 5e-4, planner=first, start=drawn)
+    def wait_for(self, name: str) -> Path:
+        """Wait until another process has trained a stage; it is stopped from outside when time is up."""
+        while True:
+            checkpoint = read_checkpoint(self.folder / name)
+            if checkpoint is not None and checkpoint.done:
+                return self.folder / name
+            time.sleep(0.5)
+
+
+def weaver_seed(out: Path, rows: Path, seed: int, scale: float, device: str) -> None:
+    """The stages of training apart whose weights ship or are compared."""
+    stages = Stages(out, rows, seed, scale, device)
+    first = stages.train("planner-0", "planner", "und", 4000, 1.5e-3)
+    drawn = stages.train("visualizer-0", "visualizer", "", 4500, 1.5e-3, planner=first)
+    tuned = stages.train("planner-5g1u", "planner", "5g1u", 250, 5e-4, start=first, watch=drawn)
+    stages.train("visualizer-apv", "visualizer", "", 600, 5e-4, planner=tuned, start=drawn)
+    stages.train("visualizer-v", "visualizer", "", 600, 5e-4, planner=first, start=drawn)
+
+
+def mixes_seed(out: Path, rows: Path, seed: int, scale: float, device: str) -> None:
+    """The planner tuned in other ways."""
+    stages = Stages(out, rows, seed, scale, device)
+    first = stages.wait_for("planner-0")
+    drawn = stages.wait_for("visualizer-0")
     for mix in MIXES:
-        train(f"planner-{mix}", "planner", mix, 250, 5e-4, start=first, watch=drawn)
-    train("planner-5g1u-low-rate", "planner", "5g1u", 250, 1e-4, start=first, watch=drawn)
-    train("planner-5g1u-low-rank", "planner", "5g1u", 250, 5e-4, 8, start=first, watch=drawn)
-    train("planner-5g1u-replay", "planner", "und=12,t2i=5,i2i=5,doc=5", 250, 5e-4, start=first, watch=drawn)
-    train("planner-5g1u-then-und", "planner", "und", 250, 5e-4, start=tuned, watch=drawn)
+        stages.train(f"planner-{mix}", "planner", mix, 250, 5e-4, start=first, watch=drawn)
+    stages.train("planner-5g1u-low-rate", "planner", "5g1u", 250, 1e-4, start=first, watch=drawn)
+    stages.train("planner-5g1u-low-rank", "planner", "5g1u", 250, 5e-4, 8, start=first, watch=drawn)
+    replay = "und=12,t2i=5,i2i=5,doc=5"
+    stages.train("planner-5g1u-replay", "planner", replay, 250, 5e-4, start=first, watch=drawn)
+    tuned = stages.wait_for("planner-5g1u")
+    stages.train("planner-5g1u-then-und", "planner", "und", 250, 5e-4, start=tuned, watch=drawn)
 
 
 def joint_seed(out: Path, rows: Path, seed: int, scale: float, device: str) -> None:
     """Both networks at once, from nothing."""
+    steps = scaled(4000, scale)
+    every = max(1, steps // 6)
     store = RowStore(find_world("full"), device, 0, rows)
-    steps = scaled(6000, scale)
-    recipe = Recipe("joint", "full", "5g1u", steps, 1024, 1.5e-3, seed, ROWS, every=max(1, steps // 6))
+    recipe = Recipe("joint", "full", "5g1u", steps, BATCH, 1.5e-3, seed, ROWS, every)
     folder = out / f"seed-{seed}" / "joint"
     begin = time.perf_counter()
     train_stage(recipe, folder, device=device, store=store)
@@ -150,9 +180,12 @@ def make_all_rows(part: str, rows: Path, scale: float) -> None:
 
 def list_jobs(part: str, out: Path, rows: Path, seeds: list[int], scale: float, shares: tuple[float, ...]) -> list[Job]:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    target = {"weaver": weaver_seed, "joint": joint_seed, "memory": memory_seed, "micro": micro_seed}[part]
-    more = (shares,) if part == "memory" else ()
-    return [(part, target, (out / part, rows, seed, scale, device, *more)) for seed in seeds]
+    if part == "memory":  # a process a share: the card has room for all
+        return [
+            (part, memory_seed, (out / part, rows, seed, scale, device, (share,))) for seed in seeds for share in shares
+        ]
+    targets = {"weaver": (weaver_seed, mixes_seed), "joint": (joint_seed,), "micro": (micro_seed,)}[part]
+    return [(part, target, (out / part, rows, seed, scale, device)) for target in targets for seed in seeds]
 
 
 def run_job(target: Callable[..., None], given: tuple[object, ...]) -> None:
@@ -214,6 +247,8 @@ def pack(work: Path, out: Path, part: str) -> None:
             seed / "visualizer-apv" / "visualizer.safetensors",
             seed / "visualizer-apv" / "reader.safetensors",
         ]
+        if not (seed / "visualizer-apv" / "visualizer.safetensors").exists():
+            archives["decoupled.tar.gz"] += sorted((seed / "visualizer-0").glob("*.safetensors"))
         archives["visualizer-v.tar.gz"] = sorted((seed / "visualizer-v").glob("*.safetensors"))
     if part == "joint":
         archives["joint.tar.gz"] = sorted((work / "seed-0" / "joint").glob("*.safetensors"))
