@@ -38,7 +38,7 @@ from weft_tabletop.weaver.world import find_world
 MIXES = ("und", "1g1u", "3g1u", "5g1u-no-documents")
 SHARES = (1.0, 0.0, 0.1, 0.02, 0.25, 0.05)
 FAULTS = (0.0, 0.05, 0.1, 0.2)
-BATCH = 512
+BATCH = int(os.environ.get("TRAINING_BATCH", "512"))
 ROWS = int(os.environ.get("TRAINING_ROWS", "200000"))
 MICRO_ROWS = min(ROWS, 40_000)
 START = time.perf_counter()
