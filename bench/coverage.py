@@ -1,8 +1,8 @@
 """Whether 95% intervals hold the true number 95% of the time, in studies whose truth is known.
 
-    python bench/coverage.py [--studies 2000] [--seed 0]
+    python bench/coverage.py [--studies 2000] [--seed 0] [--write]
 
-A study draws n dialogues as a benchmark would have them, and computes the interval. Printed, for each case and n: how
+`--write` puts the table on docs/reference/coverage.md. A study draws n dialogues as a benchmark would have them, and computes the interval. Printed, for each case and n: how
 often the percentile bootstrap (2,000 resamples of whole dialogues) has the truth in it, how often weft's rule has, and
 how wide both are on average. Aimed at: 93% from 20 dialogues on, 90% with 10. Two rows are there to show where the
 rule ends: dialogues of 1 to 40 turns, and differences of which one in twenty is ten times the others."""
@@ -10,7 +10,8 @@ rule ends: dialogues of 1 to 40 turns, and differences of which one in twenty is
 import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from weft.stats.intervals import score_sums
 from weft.stats.resampling import bootstrap_weights
 from weft.types import Cell
 
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "coverage.md"
+TABLE_BEGIN, TABLE_END = "<!-- coverage -->\n", "<!-- end -->\n"
 DIALOGUES = (10, 20, 50)
 BOOTSTRAP_DRAWS = 2000
 TRUTH_DIALOGUES = 400_000
@@ -49,9 +52,18 @@ def one_a_dialogue(values: Any) -> Sums:
     return values[:, None], np.ones((len(values), 1))
 
 
+def single(draw: Callable[[Random, int], Any], scale: Interval = (0.0, 1.0)) -> Case:
+    """A number a dialogue."""
+
+    def draw_sums(random: Random, n: int) -> Sums:
+        return one_a_dialogue(draw(random, n))
+
+    return Case(draw_sums, scale=scale)
+
+
 def of_turns(values: Any, lengths: Any) -> Sums:
     """The sums of the first turns of each dialogue, as many as it has."""
-    is_turn = np.arange(values.shape[1]) < lengths[:, None]
+    is_turn = cast(Any, np.arange(values.shape[1]) < lengths[:, None])
     return (values * is_turn).sum(axis=1)[:, None], lengths[:, None].astype(float)
 
 
@@ -63,7 +75,7 @@ def right_answers(random: Random, share: float | Any, dialogues: int, turns: int
 
 
 def share(right: float) -> Case:
-    return Case(lambda random, n: one_a_dialogue((random.random(n) < right).astype(float)))
+    return single(lambda random, n: (random.random(n) < right).astype(float))
 
 
 def turns(right: float, fewest: int, most: int, correlation: float = 0.3) -> Case:
@@ -76,14 +88,17 @@ def turns(right: float, fewest: int, most: int, correlation: float = 0.3) -> Cas
 def harder_if_longer(lengths: Callable[[Random, int], Any], most: int, slope: float) -> Case:
     def draw(random: Random, n: int) -> Sums:
         length = lengths(random, n)
-        return of_turns(right_answers(random, np.clip(0.95 - slope * length, 0.05, 1), n, most, 0.25), length)
+        right = np.clip(0.95 - slope * length, 0.05, 1)
+        return of_turns(right_answers(random, right, n, most, 0.25), length)
 
     return Case(draw)
 
 
 def mostly_full(random: Random, full: float, size: Any) -> Any:
     """Scores from 0 to 10, as shares, most of them at 10."""
-    return np.where(random.random(size) < full, 1.0, random.integers(0, 10, size) / 10)
+    is_full = cast(Any, random.random(size) < full)
+    lower = cast(Any, random.integers(0, 10, size))
+    return np.where(is_full, 1.0, lower / 10)
 
 
 def weave_average(random: Random, n: int) -> Sums:
@@ -176,9 +191,9 @@ CASES: dict[str, Case] = {
     "1 to 40 turns, long ones harder": harder_if_longer(
         lambda random, n: np.minimum(random.geometric(0.15, n), 40), 40, 0.02
     ),
-    "0 to 10, 80% at 10": Case(lambda random, n: one_a_dialogue(mostly_full(random, 0.8, n))),
-    "0 to 10, 95% at 10": Case(lambda random, n: one_a_dialogue(mostly_full(random, 0.95, n))),
-    "all near 0.7": Case(lambda random, n: one_a_dialogue(np.clip(random.normal(0.7, 0.05, n), 0, 1))),
+    "0 to 10, 80% at 10": single(lambda random, n: mostly_full(random, 0.8, n)),
+    "0 to 10, 95% at 10": single(lambda random, n: mostly_full(random, 0.95, n)),
+    "all near 0.7": single(lambda random, n: np.clip(random.normal(0.7, 0.05, n), 0, 1)),
     "WEAVE's Avg": Case(weave_average, WEAVE_WEIGHTS),
     "mean of 3 groups, 0.95 0.6 0.98": group_means((0.95, 0.6, 0.98), (0.4, 0.3, 0.3)),
     "mean of 3 groups, all 0.98": group_means((0.98, 0.98, 0.98), (0.5, 0.3, 0.2)),
@@ -190,8 +205,8 @@ CASES: dict[str, Case] = {
     "pairs, 0.98 and 0.98": pair(0.98, 0.98),
     "pairs of scores, rarely a point apart": Case(rarely_apart, scale=DIFFERENCE),
     "pairs of scores, 1 to 8 turns": Case(paired_scores, scale=DIFFERENCE),
-    "pairs, 0 to 10, most at 10": Case(
-        lambda random, n: one_a_dialogue(mostly_full(random, 0.9, n) - mostly_full(random, 0.8, n)), scale=DIFFERENCE
+    "pairs, 0 to 10, most at 10": single(
+        lambda random, n: mostly_full(random, 0.9, n) - mostly_full(random, 0.8, n), scale=DIFFERENCE
     ),
     "3 seeds, 0.5": seeds(0.5),
     "3 seeds, 0.9": seeds(0.9),
@@ -262,12 +277,32 @@ def lines(studies: int, seed: int) -> Iterator[str]:
             yield f"{name:40}{dialogues:>4}{old:>18}{new:>18}{mark}"
 
 
+def write_page(studies: int, seed: int) -> None:
+    """Put the table on the page, one row for each case: both coverages by number of dialogues."""
+    heads = [f"{dialogues} dialogues{kind}" for dialogues in DIALOGUES for kind in (", bootstrap", ", weft")]
+    rows = [f"| Case | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
+    for name, case in CASES.items():
+        cells: list[str] = []
+        for dialogues in DIALOGUES:
+            found = measure(case, dialogues, studies, seed)
+            is_below = found.covered < target(dialogues)
+            cells += [f"{found.bootstrap:.1%}", f"**{found.covered:.1%}**" if is_below else f"{found.covered:.1%}"]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+        print(rows[-1], flush=True)
+    head, _, rest = PAGE.read_text().partition(TABLE_BEGIN)
+    PAGE.write_text(head + TABLE_BEGIN + "\n".join(["", *rows, ""]) + TABLE_END + rest.partition(TABLE_END)[2])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help=f"put the table on {PAGE.name}")
     chosen = parser.parse_args()
     print(f"{chosen.studies} studies each; coverage of 95% intervals (mean width)")
+    if chosen.write:
+        write_page(chosen.studies, chosen.seed)
+        return
     for line in lines(chosen.studies, chosen.seed):
         print(line, flush=True)
 

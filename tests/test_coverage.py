@@ -94,3 +94,23 @@ def test_the_order_of_dialogues_does_not_matter(dialogues: list[list[float]]):
     assert mean_interval([(1.0, named(dialogues))]) == pytest.approx(
         mean_interval([(1.0, named(dialogues[::-1]))]), abs=1e-9
     )
+
+
+def page_rows() -> dict[str, list[str]]:
+    """The figures of the documentation's table, by case."""
+    lines = [line for line in STUDY.PAGE.read_text().splitlines() if line.startswith("|")]
+    return {cells[0]: cells[1:] for cells in ([cell.strip() for cell in line[1:-1].split("|")] for line in lines[2:])}
+
+
+def test_the_documented_table_has_every_case_and_names_what_is_below_the_target():
+    rows = page_rows()
+    assert list(rows) == list(STUDY.CASES)
+    below = [name for name, cells in rows.items() if any("**" in cell for cell in cells)]
+    assert set(below) == set(STUDY.LIMITS)
+
+
+@pytest.mark.parametrize("name", ["share 0.98", "pairs, 0.9 and 0.7", "1 to 12 turns, 0.9", *STUDY.LIMITS])
+def test_the_documented_table_is_that_of_todays_rule(name: str):
+    cells = [cell.strip("*%") for cell in page_rows()[name][1::2]]
+    measured = [STUDY.measure(STUDY.CASES[name], n, 2000, with_bootstrap=False).covered for n in STUDY.DIALOGUES]
+    assert [float(cell) for cell in cells] == pytest.approx([100 * share for share in measured], abs=0.11)

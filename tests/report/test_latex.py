@@ -25,7 +25,18 @@ from weft.stats.repeats import build_repeats_tables
 from weft.types import Cell, Row, Table, Verdict
 from weft_tabletop.make import make
 
-BENCHMARKS = ("weave", "imug", "rover-ig", "rover-tg", "planviz", "weaverbench", "opening")
+BENCHMARKS = (
+    "weave",
+    "imug",
+    "rover-ig",
+    "rover-tg",
+    "planviz",
+    "weaverbench",
+    "opening",
+    "gedit",
+    "risebench",
+    "imgedit",
+)
 MADE = {"weave": ("weave",), "imug": ("imug",), "rover": ("rover-ig", "rover-tg"), "planviz": ("planviz",)}
 COMPOSED = "weaver:planner=openai-chat/Qwen/Qwen3-VL-32B-Instruct,visualizer=openai-images/Qwen/Qwen-Image-Edit-2509 [3 judgements each]"
 SIGNS = "a_b % & # ~ ^ \\ { } < > $ | [x] *y* \"q\" 'r' `s` -- --- ,, ?` 中文 😀 αΩ→≤ é Ł ñ ï ő ş"
@@ -78,7 +89,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[weft.Run]:
     some: list[weft.Run] = []
     for data, names in MADE.items():
         place = make(f"tabletop-{data}", folder / data, samples=8, seed=0)
-        options = {
+        options: dict[str, Any] = {
             "model": "tabletop/oracle",
             "judge": "tabletop/exact",
             "model_options": {"error": 0.3},
@@ -275,7 +286,7 @@ def test_notes_are_about_what_is_shown():
     rows = (Row("a", cells, subset="micro"), Row("a", {"Avg": Cell(0.25)}, subset="macro"))
     table = Table("t", ("KP", "Avg"), (*rows, Row("b", cells, kind="published", subset="macro")), NOTE, kind="parts")
 
-    def under(**choices: tuple[str, ...]) -> str:
+    def under(**choices: Any) -> str:
         text = render([table], [], "latex", Choices(**choices))
         return text.partition(r"\end{tabular}")[2]
 

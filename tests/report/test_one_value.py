@@ -14,15 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 import weft
 from browser import browser
-from edits import gedit_record, rise_record, write_gedit, write_rise
+from edits import basic_item, gedit_record, rise_record, write_gedit, write_imgedit, write_rise
 from test_golden import Judge, Painter, written
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.tables import COLUMNS, SHORT_NAMES, build_metric_cells
 from weft.cli.app import app
+from weft.cli.screen import Screen
+from weft.cli.tables import print_table
 from weft.evaluation.session import Session
 from weft.report.compare import compare
 from weft.report.view.runs import build_runs_page
@@ -42,6 +45,7 @@ HEADLINES = {  # the table, the row's subset and the column that have the headli
     "opening": ("single answers", "", "Overall"),
     "gedit": ("EN: overall score by task", "", "Avg"),
     "risebench": (": accuracy", "", "Overall"),
+    "imgedit": (": basic", "", "Overall"),
 }
 # of both tasks, and of both languages, no cell has it
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -57,6 +61,10 @@ def write_data(benchmark: str, folder: Path) -> Path:
         return write_gedit(folder, [gedit_record(number, task) for number, task in enumerate(EDIT_TASKS)])
     if benchmark == "risebench":
         return write_rise(folder, [rise_record(number) for number in range(7)])
+    if benchmark == "imgedit":
+        types = ("add", "add", "remove", "style", "style", "style", "action")
+        items = {str(number): basic_item(number, edit_type) for number, edit_type in enumerate(types)}
+        return write_imgedit(folder, {"basic_edit.json": items})
     return written(benchmark, folder, 7)
 
 
@@ -155,7 +163,16 @@ def table_texts(one: Evaluated, folder: Path) -> dict[str, str]:
     notebook: Any = one.table
     cells = next(row for row in PageTables(notebook._repr_html_()).tables[0] if row[0] == one.row.label)
     texts["notebook"] = first_number(cells[1 + one.table.columns.index(one.column)])
+    texts["terminal"] = first_number(line_with(print_alone(one), one.row.label))
     return texts
+
+
+def print_alone(one: Evaluated) -> str:
+    """The headline score as a run prints it at its end."""
+    screen = Screen(file=io.StringIO(), width=10000)
+    print_table(screen, replace(one.table, columns=(one.column,), rows=(one.row,)))
+    assert isinstance(screen.file, io.StringIO)
+    return screen.file.getvalue()
 
 
 def test_a_headline_score_reads_the_same_wherever_it_is_shown(evaluated: Evaluated, tmp_path: Path):
@@ -172,6 +189,9 @@ def test_a_headline_score_reads_the_same_wherever_it_is_shown(evaluated: Evaluat
     texts["view"] = first_number(next(row[3] for row in page.tables[0] if "golden-model" in row[2]))
     cell = one.row.cells[one.column]
     texts["python"] = cell.format(one.table.digits)
+    texts["repr"] = first_number(repr(one.run).partition(one.run.name)[2])
+    by_model = one.call("report", one.run.id, one.rival.id, "--by", "model", "--format", "md")
+    texts["by model"] = first_number(line_with(by_model, "golden-model** |"))
     assert set(texts.values()) == {format_number(gist.value, gist.digits)}, texts
 
 
