@@ -28,6 +28,7 @@ DATA = {
     "gedit": "tabletop-gedit",
     "risebench": "tabletop-risebench",
     "imgedit": "tabletop-imgedit",
+    "geneval": "tabletop-geneval",
 }
 
 

@@ -32,7 +32,7 @@ from weft.evaluation.config import RunConfig, fields_for
 from weft.evaluation.event_loop import wait_for
 from weft.evaluation.progress import find_notebook_display, show_in_notebook
 from weft.evaluation.session import Interrupted, Session, complete_run, open_run
-from weft.evaluation.sources import StoredRun
+from weft.evaluation.sources import StoredRun, find_usual_judge
 from weft.evaluation.writing import WritingRequest, find_document
 from weft.judge_eval.agreement import corrected as correction
 from weft.judge_eval.agreement import several, study
@@ -183,9 +183,6 @@ def _build_evaluation(benchmark: Any, options: Mapping[str, Any]) -> RunConfig:
     """Build a run's configuration from the keywords of `evaluate`. Raises TypeError if one is missing."""
     # The benchmark's own options take precedence: it may have a `sample` of its own.
     own_names = load_benchmark(benchmark).Options.__struct_fields__
-    missing = [name for name in REQUIRED_OPTIONS if options.get(name) is None]
-    if missing:
-        raise TypeError(f"evaluate() lacks {', '.join(missing)}")
     own: dict[str, Any] = {}
     shared: dict[str, Any] = {}
     for name, value in options.items():
@@ -195,7 +192,13 @@ def _build_evaluation(benchmark: Any, options: Mapping[str, Any]) -> RunConfig:
             own[name] = value
         else:
             shared[name] = value
-    return RunConfig(benchmark=benchmark, options={**shared.pop("options", {}), **own}, **shared)
+    own = {**shared.pop("options", {}), **own}
+    if "judge" not in shared:
+        shared["judge"] = find_usual_judge(benchmark, own)
+    missing = [name for name in REQUIRED_OPTIONS if shared.get(name) is None]
+    if missing:
+        raise TypeError(f"evaluate() lacks {', '.join(missing)}")
+    return RunConfig(benchmark=benchmark, options=own, **shared)
 
 
 def _build_signature() -> inspect.Signature:

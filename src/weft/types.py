@@ -246,6 +246,7 @@ class Turn(Struct, frozen=True):
     image_number: int | None = None  # k, if the expected image is `Image #k` of the dialogue
     file: str = ""  # the output file's name in the benchmark's official layout
     gold: Any = None  # what else the dataset has for scoring
+    draw: int = 0  # tells turns that ask the very same apart: each is a call of its own, with another seed
 
     @property
     def prompt_text(self) -> str:

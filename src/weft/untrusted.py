@@ -114,6 +114,13 @@ def read_host(header: str) -> str:
     return match["host"].strip("[]").lower()
 
 
+def list_or_empty(value: Any) -> list[Any]:
+    """Return a decoded JSON array, or an empty one if the value is something else."""
+    if isinstance(value, list):
+        return cast(list[Any], value)
+    return []
+
+
 def dict_or_empty(value: Any) -> dict[str, Any]:
     """Return a decoded JSON object, or an empty one if the value is something else."""
     if isinstance(value, dict):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from weft.benchmarks import load_benchmark
 from weft.benchmarks.gedit.tables import TASK_COLUMNS
+from weft.benchmarks.geneval.tables import COLUMNS as GENEVAL_COLUMNS
 from weft.benchmarks.rows import read_published
 from weft.benchmarks.weave.tables import average_weights, official_average
 from weft.report.numbers import render_table
@@ -28,7 +29,7 @@ PAPERS = {
     "planviz": "PlanViz",
     "gedit": "GEdit-Bench in WEAVE",
 }
-PACKAGES = ("weave", "imug", "rover", "planviz", "weaverbench", "opening", "gedit", "risebench", "imgedit")
+PACKAGES = ("weave", "imug", "rover", "planviz", "weaverbench", "opening", "gedit", "risebench", "imgedit", "geneval")
 
 Row = Mapping[str, Any]
 Columns = Mapping[str, Callable[[Row], float | None]]  # an overall column -> how the paper computes it
@@ -129,6 +130,7 @@ FORMULAS: Mapping[tuple[str, str], Formulas] = {
     ("weaverbench", "table1"): Formulas({"total": lambda row: row["text_only"] + row["image_text"]}, 0.5),
     ("weaverbench", "table2"): Formulas({"Overall": weaver_overall}, 0.01),
     ("gedit", "weave_table3"): Formulas({"Avg": mean_of(*TASK_COLUMNS.values())}, 0.01),
+    ("geneval", "weave_table4"): Formulas({"Overall": mean_of(*GENEVAL_COLUMNS)}, 0.01),
     ("opening", "scores"): Formulas(
         {"Overall": mean_of(*CRITERIA, "Image-Text Coherency", "Multi-step Consistency")}, 0.01
     ),
@@ -140,6 +142,7 @@ FORMULAS: Mapping[tuple[str, str], Formulas] = {
 WITHOUT_OVERALL = {
     ("imug", "table3"), ("imug", "table6"), ("rover", "table5"), ("planviz", "table2"), ("planviz", "table5"),
     ("gedit", "weaver_table3"), ("risebench", "weave_table4"), ("imgedit", "weaver_table3"),
+    ("geneval", "weaver_table3"), ("geneval", "weaver_table3_long"),
 }  # fmt: skip
 
 

@@ -361,6 +361,8 @@ BUILT_IN = {
     "gedit": "weft.benchmarks.gedit:GEdit",
     "risebench": "weft.benchmarks.risebench:RiseBench",
     "imgedit": "weft.benchmarks.imgedit:ImgEdit",
+    "geneval": "weft.benchmarks.geneval:GenEval",
+    "geneval-long": "weft.benchmarks.geneval:GenEvalLong",
 }
 INTERNAL = {  # benchmarks behind commands of their own, without a dataset that a user could name
     "arena": "weft.arena.protocol:Arena",

@@ -52,6 +52,10 @@ class Preparation(Struct, frozen=True, kw_only=True):
                 return read_rubrics(folder, prompts, benchmark.official, benchmark.name)
         return read_rubrics(folders[0], prompts, benchmark.official, benchmark.name)
 
+    def judge(self, options: Any) -> str:
+        """Return the judge of a run where the user names none: a program that the benchmark's rules are made for."""
+        return ""
+
     def auxiliary_models(self, options: Any) -> Mapping[str, str]:
         """Return the names of models that complete the data before the run, by role, as a user would write them.
 

@@ -43,7 +43,7 @@ def make_data(
             metavar="NAME",
             help="tabletop-weave, tabletop-weave-memory, tabletop-weave-single, tabletop-imug, tabletop-rover, "
             "tabletop-planviz, tabletop-weaver, tabletop-gedit, "
-            "tabletop-risebench or tabletop-imgedit.",
+            "tabletop-risebench, tabletop-imgedit or tabletop-geneval.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="PATH", help="The folder to write to.")],

@@ -29,6 +29,7 @@ from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.event_loop import run_in_loop
 from weft.evaluation.session import Interrupted, Session, open_run
+from weft.evaluation.sources import find_usual_judge
 from weft.models.registry import COMPOSITION_PATTERN
 from weft.results.index import describe_state, store_gist
 from weft.results.run import Run
@@ -43,6 +44,8 @@ def execute_run(
     """Run an evaluation and end the program. `fields` are those of a `RunConfig`.
 
     `replicas`: serve the model by that many replicas during the run; `serving` has the options about them."""
+    if fields.get("judge") is None and fields.get("data") is not None:
+        fields["judge"] = find_usual_judge(fields["benchmark"], fields.get("options", {}))
     for name in ("data", "model", "judge"):
         if fields.get(name) is None:
             hint = "`weft run --help` has examples"

@@ -48,6 +48,7 @@ DIALOGUE_HINT = (
 )
 WAITS = "waits for turn "  # the beginning of a reason
 DRAWS_PER_TRY = 100  # a strategy may use draw numbers of its own within each try
+DRAWS_PER_TURN = 10_000  # above all draw numbers of a turn's tries: seeds of two turns never meet
 RUN_ENDING = (BudgetReached, EndpointDown, MessagesError, RunHalted, StoreError)  # errors that end a run
 Attempt = tuple[tuple[Message, ...], Reply]  # the messages as they were sent, and the reply
 
@@ -110,7 +111,7 @@ class LiveReplies:
                 return "[]", Reply("failed", reason=reason)
         for endpoint in self._reference_models:
             endpoint.set_reference(turn_ref, turn.reference)
-        request = Request(turn.modality, turn_ref=turn_ref)
+        request = Request(turn.modality, draw=DRAWS_PER_TURN * turn.draw, turn_ref=turn_ref)
         attempts = [await self._call_model(messages, request)]
         try:
             await self._follow_up(turn, messages, request, attempts)
@@ -145,7 +146,7 @@ class LiveReplies:
                 return
             check_messages(next_messages, f"benchmark {self._plan.benchmark.name}: next_messages returned")
             messages = next_messages
-            next_request = replace(request, draw=DRAWS_PER_TRY * len(attempts))
+            next_request = replace(request, draw=request.draw + DRAWS_PER_TRY * len(attempts))
             attempts.append(await self._call_model(messages, next_request))
 
     async def _call_model(self, messages: tuple[Message, ...], request: Request) -> Attempt:

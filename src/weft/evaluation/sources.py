@@ -131,6 +131,12 @@ class LiveModel:
         )
 
 
+def find_usual_judge(benchmark: Any, options: Mapping[str, Any]) -> str | None:
+    """Return the judge of a benchmark where the user names none; None if the user must."""
+    resolved = resolve_benchmark(benchmark)
+    return resolved.preparation.judge(_read_options(resolved, options)) or None
+
+
 def _composition_digest(composition: type, blobs: Blobs) -> str:
     """Return a digest of a composition's code; "" for weft's own."""
     if belongs_to_weft(composition.__module__):

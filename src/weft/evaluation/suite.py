@@ -17,6 +17,7 @@ from weft.benchmarks.base import Benchmark, is_known, load_benchmark
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.imports.score import ImportedScore
+from weft.evaluation.sources import find_usual_judge
 from weft.models import registry
 from weft.models.config import read_config
 from weft.models.registry import resolve_model
@@ -75,12 +76,13 @@ def build_jobs(
 ) -> Iterator[tuple[SuiteEntry, str, RunConfig]]:
     """Yield the configuration of each run, benchmark by benchmark, so that its data are read once.
 
-    A section's settings take precedence over `common` ones. Raises UserError for a section without a judge.
+    A section's settings take precedence over `common` ones, and so does a judge that is a benchmark's own program.
+    Raises UserError for a section without a judge.
     """
     for entry in entries:
         benchmark = load_benchmark(entry.benchmark)
         options, settings = _split_settings(entry, benchmark)
-        entry_judge = settings.pop("judge", None) or judge
+        entry_judge = settings.pop("judge", None) or find_usual_judge(benchmark, options) or judge
         if entry_judge is None:
             raise UserError(f"[suite.{entry.section}] has no judge: give --judge, or judge = ... in its section")
         fields: dict[str, Any] = {**common, **settings, "judge": entry_judge, "options": options}

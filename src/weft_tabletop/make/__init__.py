@@ -13,6 +13,7 @@ from weft.errors import UserError
 from weft.store.blobs import write_folder
 from weft_tabletop.make.edits import write_gedit, write_imgedit, write_risebench
 from weft_tabletop.make.enlarged import check_side, enlarge
+from weft_tabletop.make.geneval import write_geneval
 from weft_tabletop.make.imug import imug_dialogues, write_imug
 from weft_tabletop.make.planviz import write_planviz
 from weft_tabletop.make.rover import write_rover
@@ -51,4 +52,5 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "tabletop-gedit": write_gedit,
     "tabletop-imgedit": write_imgedit,
     "tabletop-risebench": write_risebench,
+    "tabletop-geneval": write_geneval,
 }

@@ -21,6 +21,7 @@ from weft.evaluation.judging import build_items
 from weft.evaluation.plan import RunPlan
 from weft.evaluation.session import Session, open_run
 from weft.evaluation.sources import StoredRun
+from weft.judge_eval.annotation.form import build_form
 from weft.results.run import Run, load_run
 from weft.store.manifest import Manifest
 from weft.types import Question, Reply, Sample, Turn, TurnRef
@@ -73,7 +74,16 @@ async def open_study_source(
         rubric = session.plan.rubrics.digest
     if not questions:
         raise UserError(f"{stored.id} has no question that a judge was asked: there is nothing to annotate")
+    _check_form(stored.id, questions[0])
     return StudySource(stored, tuple(questions), rubric, warning)
+
+
+def _check_form(run: str, question: AnnotatedQuestion) -> None:
+    """Raise UserError for questions that people have no form for: those to a program that lists what it finds."""
+    try:
+        build_form(question.question.schema, question.lines)
+    except UserError as error:
+        raise UserError(f"{run}: its questions are for a program, and people cannot annotate them ({error})") from None
 
 
 async def _sample_questions(session: Session, sample: Sample, replies: dict[int, Reply]) -> list[AnnotatedQuestion]:
