@@ -26,7 +26,7 @@ from weft.building.references import renumber_text
 from weft.errors import ImageError, UserError
 from weft.store.images import MAX_BYTES
 from weft.types import Image, Message, Reply, Request, Text
-from weft.untrusted import read_file
+from weft.untrusted import read_file, read_text_file
 from weft_recipes.fusion_prompts import (
     ANSWER_SCHEMA,
     EDIT_SCHEMA,
@@ -78,9 +78,9 @@ class Fusion(Recipe):
     def _captions(self) -> list[str]:
         file = Path(self.options.captions)
         try:
-            lines = file.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeError) as error:
-            raise UserError(f"--captions {file} cannot be read: {error}") from None
+            lines = read_text_file(file).splitlines()
+        except UserError as error:
+            raise UserError(f"--captions {error}") from None
         return list(dict.fromkeys(line.strip() for line in lines if line.strip()))
 
     @cached_property

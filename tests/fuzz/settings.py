@@ -26,6 +26,8 @@ COMMANDS = [
 
 def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
     done: Counter[str] = Counter()
+    folder = folder / "above" / "work"  # whatever else is written to /tmp meanwhile
+    folder.mkdir(parents=True)
     data = make("tabletop-weave", folder / "weave", samples=2, seed=0)
     sound: dict[str, Any] = {
         "defaults": {"judge": "constant/5", "home": "home", "run": {"concurrency": 2}, "weave": {"data": str(data)}},

@@ -105,9 +105,12 @@ def grow(path: Path) -> None:
 
 
 def other_kind(home: Path, chance: random.Random) -> None:
-    path = chance.choice(places(home))
-    outside = home.parent / OUTSIDE
-    kinds: list[Callable[[Path], None]] = [
+    become_other_kind(chance.choice(places(home)), home.parent / OUTSIDE, chance)
+
+
+def become_other_kind(path: Path, outside: Path, chance: random.Random) -> None:
+    """A file or a folder is now something else, or leads elsewhere."""
+    kinds: list[Callable[[Path], object]] = [
         os.mkfifo,
         make_socket,
         make_sparse,

@@ -24,6 +24,8 @@ COUNTS = {
     "homes": 4,
     "settings": 6,
     "tables": 40,
+    "builds": 4,
+    "build-kills": 2,
     "sequences": 2,
     "money": 8,
 }

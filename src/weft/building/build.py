@@ -7,6 +7,7 @@ WEAVE layout when all are.
 import asyncio
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,11 +18,12 @@ from weft.building.dry_run import RoleForecast, forecast_rows
 from weft.building.export import write_dataset
 from weft.building.local import LocalExecutor
 from weft.building.manifest import (
+    FILE,
     BuildManifest,
     build_manifest,
+    check_size,
     continue_manifest,
-    home_of,
-    read_manifest,
+    home_to_continue,
     write_manifest,
 )
 from weft.building.parts import find_open_parts, split_seeds, write_part
@@ -65,13 +67,14 @@ def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endp
     """Return what a build needs, without a call and without writing anything. Raises UserError for a mistake."""
     if request.seeds < 1:
         raise UserError("--seeds: give at least 1")
+    check_size(request.seeds, request.part_size)
     out = request.out.absolute()
     if out.is_file():
         raise UserError(f"{request.out} is a file: --out is a folder")
     recipe = open_recipe(load_recipe(request.recipe), request.recipe, request.options)
     home = (request.home or out).absolute()
-    if request.home is None and (out / "build.json").exists():
-        home = home_of(out, read_manifest(out))
+    if request.home is None and (out / FILE).exists():
+        home = home_to_continue(out)
     workspace = Workspace(home)
     endpoints = open_endpoints(request, recipe, workspace)
     wanted = build_manifest(
@@ -123,15 +126,16 @@ async def run_build(request: BuildRequest, on_start: OnStart | None = None) -> B
         preflight=request.probe,
     )
     async with workspace.open(endpoints, limits, composed=True) as models:
-        with lock_run(workspace.home, manifest.run):
+        with ExitStack() as locks:
+            for folder in dict.fromkeys((workspace.home, out)):  # a build's folder has one writer, whatever its home
+                locks.enter_context(lock_run(folder, manifest.run))
             progress = BuildProgress(calls=models.callers)
             opened = OpenBuild(request, recipe, manifest, out, workspace.home, progress, [])
             await _build(opened, models, on_start)
             reason = models.halt.reason
-    failed = progress.outcomes["failed"]
-    if reason is None:
-        write_dataset(out, recipe, workspace.blobs)
-    return BuildOutcome(out, manifest, progress, reason, failed)
+            if reason is None:
+                write_dataset(out, recipe, workspace.blobs)
+    return BuildOutcome(out, manifest, progress, reason, progress.outcomes["failed"])
 
 
 async def _build(opened: OpenBuild, models: ModelsByRole, on_start: OnStart | None) -> None:

@@ -2,16 +2,17 @@
 
 import importlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from weft.building.draft import Row
 from weft.building.layouts.weave import IMAGES, RECORDS, iterate_kept, write_weave
 from weft.building.manifest import home_of, read_manifest
-from weft.building.parts import PARTS, read_rows
+from weft.building.parts import PARTS, read_rows, reopen_part
 from weft.building.recipe import Recipe, list_recipes, load_recipe, open_recipe
-from weft.errors import ImageError, UserError
+from weft.errors import ImageError, StoreError, UserError
 from weft.store.blobs import Blobs, blobs_folder, write_folder
 
 NEW_PREFIX = ".weave-"
@@ -60,14 +61,27 @@ def write_dataset(out: Path, recipe: Recipe, blobs: Blobs) -> int:
     for leftover in out.glob(f"{NEW_PREFIX}*"):  # of a command that was killed
         shutil.rmtree(leftover, ignore_errors=True)
     new = Path(mkdtemp(prefix=NEW_PREFIX, dir=out))
+    current: list[int] = []
     try:
-        count = write_weave(new, read_rows(out), blobs)
+        count = write_weave(new, _note_each(read_rows(out), current), blobs)
         kept: Any = (row for row, _ in iterate_kept(read_rows(out)))
         recipe.write_extras(new, kept)
         _replace_files(new, out)
+    except ImageError as error:
+        reopen_part(out, current[-1])
+        raise StoreError(
+            f"seed {current[-1]}: an image {error}; run the same command again: it makes it anew"
+        ) from None
     finally:
         shutil.rmtree(new, ignore_errors=True)
     return count
+
+
+def _note_each(rows: Iterable[Row], current: list[int]) -> Iterator[Row]:
+    """Yield rows, with the seed of the last one in `current`."""
+    for row in rows:
+        current[:] = [row.number]
+        yield row
 
 
 def _replace_files(new: Path, target: Path) -> None:

@@ -12,16 +12,21 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from weft.building.parts import PARTS
+from weft.building.parts import MAX_PARTS, MAX_SEEDS, PARTS
 from weft.building.recipe import Recipe
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
 from weft.secrets import strip_url_secrets
 from weft.store.blobs import write_file
+from weft.store.records import BUILD_PREFIX
+from weft.store.schema import journal_file
+from weft.untrusted import read_file
+from weft.workspace import read_only_journal
 
 FILE = "build.json"
 FORMAT = 1
-RUN_PREFIX = "build-"  # of the name under which a build's calls are journalled
+MAX_BYTES = 16 * 1024**2
+MAX_PART_SIZE = 100_000
 
 
 class BuildManifest(Struct, frozen=True):
@@ -44,7 +49,7 @@ class BuildManifest(Struct, frozen=True):
         """The name under which its calls are journalled."""
         content = [self.recipe, self.version, self.options, self.models, self.sources]
         digest = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
-        return f"{RUN_PREFIX}{digest[:12]}"
+        return f"{BUILD_PREFIX}{digest[:12]}"
 
 
 def build_manifest(
@@ -117,16 +122,27 @@ def read_manifest(out: Path) -> BuildManifest:
     """Read a build's manifest. Raises UserError if there is none, or it cannot be read."""
     file = out / FILE
     try:
-        manifest = msgspec.json.decode(file.read_bytes(), type=BuildManifest)
+        manifest = msgspec.json.decode(read_file(file, MAX_BYTES), type=BuildManifest)
     except FileNotFoundError:
         raise UserError(f"{out} is no build: it has no {FILE}") from None
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except (OSError, UserError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise UserError(f"{file} cannot be read: {error}") from None
     if manifest.format != FORMAT:
         raise UserError(f"{file} was written by another weft (format {manifest.format}, this one writes {FORMAT})")
-    if not 0 < manifest.part_size <= 100_000 or manifest.seeds < 0:
-        raise UserError(f"{file} cannot be read: its part size or its number of seeds is impossible")
+    try:
+        check_size(manifest.seeds, manifest.part_size)
+    except UserError as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
     return manifest
+
+
+def check_size(seeds: int, part_size: int) -> None:
+    """Raise UserError for numbers of seeds and parts that no folder can hold."""
+    if not 0 < part_size <= MAX_PART_SIZE or not 0 <= seeds <= MAX_SEEDS or seeds > part_size * MAX_PARTS:
+        raise UserError(
+            f"{seeds:,} seeds in parts of {part_size:,}: at most {MAX_SEEDS:,} seeds in {MAX_PARTS:,} parts of "
+            f"{MAX_PART_SIZE:,}"
+        )
 
 
 def write_manifest(out: Path, manifest: BuildManifest) -> None:
@@ -137,5 +153,22 @@ def write_manifest(out: Path, manifest: BuildManifest) -> None:
 
 
 def home_of(out: Path, manifest: BuildManifest) -> Path:
-    """Return the home that has the calls and images of a build."""
+    """Return the home that has the calls and images of a build, to read from."""
     return (out / manifest.home).absolute() if manifest.home else out.absolute()
+
+
+def home_to_continue(out: Path) -> Path:
+    """Return the home in which a build goes on.
+
+    Its folder may come from anybody, so it does not say where else to write: a home elsewhere counts if its journal has
+    calls of this very build. Raises UserError for any other.
+    """
+    manifest = read_manifest(out)
+    home = home_of(out, manifest)
+    if not manifest.home:
+        return home
+    if journal_file(home).is_file():
+        with read_only_journal(home) as journal:
+            if journal.totals(manifest.run):
+                return home
+    raise UserError(f"{out / FILE} names the home {home}, which has no call of this build: give --home PATH")

@@ -2,10 +2,14 @@
 
 A part is written whole, under a temporary name first. One in which calls failed is written as `00012.partial.jsonl`:
 its rows can be looked at, and the next command goes through it again, at the cost of the failed calls alone.
+
+A build's folder may come from anybody: what is no regular file is refused, a line is limited, and a row is checked
+before it is used.
 """
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -13,10 +17,15 @@ from msgspec import Struct
 from weft.building.draft import Row
 from weft.errors import UserError
 from weft.store.blobs import write_file
+from weft.untrusted import MAX_FILE_BYTES, open_file
 
 PARTS = "parts"
 SUFFIX = ".jsonl"
 PARTIAL = ".partial.jsonl"
+MAX_ROW_BYTES = 32 * 1024**2  # of one line
+MAX_SEEDS = 100_000_000
+MAX_PARTS = 1_000_000
+BLOCK = 1 << 20
 
 
 class Part(Struct, frozen=True):
@@ -43,12 +52,19 @@ def find_open_parts(out: Path, seeds: int, part_size: int) -> list[Part]:
 
 def is_done(out: Path, part: Part) -> bool:
     """Return whether a part has a row for each of its seeds, and none of them failed."""
-    file = out / PARTS / (part.name + SUFFIX)
     try:
-        with file.open("rb") as lines:
-            return sum(1 for _ in lines) >= len(part.seeds)
+        with open_part(out / PARTS / (part.name + SUFFIX)) as file:
+            return sum(block.count(b"\n") for block in iter(lambda: file.read(BLOCK), b"")) >= len(part.seeds)
     except OSError:
         return False
+
+
+def open_part(file: Path) -> BinaryIO:
+    """Open a part file. Raises OSError if it cannot be opened, and UserError if it is no regular file."""
+    try:
+        return open_file(file, MAX_FILE_BYTES, UserError)
+    except UserError as error:
+        raise UserError(f"{file} {error}: remove it, and run the same command again") from None
 
 
 def write_part(out: Path, part: Part, rows: Sequence[Row]) -> None:
@@ -64,20 +80,66 @@ def write_part(out: Path, part: Part, rows: Sequence[Row]) -> None:
     (done if has_failed else partial).unlink(missing_ok=True)
 
 
+def reopen_part(out: Path, number: int) -> None:
+    """Let the next command go through the part again that has the row of a seed."""
+    for file in list_files(out):
+        if any(row.number == number for row in _read_rows_of(file)) and not file.name.endswith(PARTIAL):
+            file.replace(file.with_name(file.name.removesuffix(SUFFIX) + PARTIAL))
+
+
 def read_rows(out: Path) -> Iterator[Row]:
     """Yield all rows of a build, by seed. Raises UserError for a file that is damaged."""
+    last = -1
     for file in list_files(out):
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    yield msgspec.json.decode(line, type=Row)
-                except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-                    raise UserError(
-                        f"{file}, line {number} is no row of a build ({error}): remove the file, and run the same "
-                        "command again; its calls are in the journal"
-                    ) from None
+        for row in _read_rows_of(file):
+            if row.number <= last:
+                raise _damage(file, f"seed {row.number} comes after seed {last}")
+            last = row.number
+            yield row
+
+
+def _read_rows_of(file: Path) -> Iterator[Row]:
+    try:
+        lines = open_part(file)
+    except OSError as error:
+        raise _damage(file, str(error.strerror)) from None
+    with lines:
+        number = 0
+        while line := lines.readline(MAX_ROW_BYTES):
+            number += 1
+            try:
+                row = msgspec.json.decode(line, type=Row)
+                _check_row(row)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError) as error:
+                raise _damage(f"{file}, line {number}", str(error)) from None
+            yield row
+
+
+def _damage(where: object, what: str) -> UserError:
+    return UserError(
+        f"{where} is no row of a build ({what}): remove the file, and run the same command again; its calls are in "
+        "the journal"
+    )
+
+
+def _check_row(row: Row) -> None:
+    """Raise ValueError for a row that no build writes: a layout would write it to another place, or fail."""
+    if not 0 <= row.number < MAX_SEEDS:
+        raise ValueError(f"there is no seed {row.number}")
+    if row.draft is None:
+        return
+    images = len(row.draft.images)
+    for turn in row.draft.turns:
+        if turn.makes is not None and not 1 <= turn.makes <= images:
+            raise ValueError(f"a turn makes image {turn.makes} of {images}")
 
 
 def list_files(out: Path) -> list[Path]:
-    """Return the part files of a build, in the order of their seeds."""
-    return sorted((out / PARTS).glob(f"[0-9]*{SUFFIX}"))
+    """Return the part files of a build, in the order of their seeds. Of a part that was written again while a kill kept
+    what it replaces, only the one that is done counts."""
+    files: dict[int, Path] = {}
+    for file in sorted((out / PARTS).glob(f"[0-9]*{SUFFIX}"), reverse=True):  # NNNNN.partial.jsonl before NNNNN.jsonl
+        name = file.name.removesuffix(PARTIAL).removesuffix(SUFFIX)
+        if name.isascii() and name.isdecimal() and len(name) <= len(str(MAX_SEEDS)):
+            files[int(name)] = file
+    return [files[number] for number in sorted(files)]

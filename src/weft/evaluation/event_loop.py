@@ -109,4 +109,7 @@ async def _cancel_tasks() -> None:
     for task in tasks:
         task.cancel()
     tasks.add(loop.create_task(loop.shutdown_asyncgens()))
-    await asyncio.wait(tasks, timeout=CLOSE_GRACE_S)
+    done, _ = await asyncio.wait(tasks, timeout=CLOSE_GRACE_S)
+    for task in done:
+        if not task.cancelled():
+            task.exception()  # or asyncio shows a traceback of what was only cancelled

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
@@ -186,10 +187,12 @@ def _is_sound(path: Path) -> bool:
 
 
 def _has_size(path: Path, size: int) -> bool:
+    """Return whether a regular file, not a link to one, has this size."""
     try:
-        return path.stat().st_size == size
+        status = path.lstat()
     except OSError:
         return False
+    return stat.S_ISREG(status.st_mode) and status.st_size == size
 
 
 def write_file(path: Path, data: bytes, *, durable: bool = False, world_readable: bool = False) -> None:

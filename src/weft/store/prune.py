@@ -2,7 +2,8 @@
 refers to.
 
 A call is needed if it was made for a run that exists, or a reply or a verdict of one was made from it. An image is
-needed if its digest occurs anywhere in what is needed, or in a study. Annotations are always needed. Finding removes
+needed if its digest occurs anywhere in what is needed, or in a study. Annotations are always needed. So are the calls
+of builds, and in a home with builds all images: their rows are in folders that the home does not know. Finding removes
 nothing.
 """
 
@@ -18,6 +19,7 @@ from weft.errors import StoreError, UserError
 from weft.store.blobs import list_images
 from weft.store.connection import explain_errors, open_journal_file
 from weft.store.locks import find_active_run, maintain_home
+from weft.store.records import BUILD_PREFIX
 from weft.store.schema import journal_file
 from weft.types import Reply, Verdict
 
@@ -111,7 +113,8 @@ def _find_unused(home: Path, db: sqlite3.Connection) -> UnusedData:
     for text in _needed_texts(db, needed):
         digests.update(HEX.findall(text))
     images = list_images(home)
-    unused_images = tuple(file for file in images if file.name not in digests)
+    has_builds = db.execute("SELECT 1 FROM calls WHERE run GLOB ? LIMIT 1", (f"{BUILD_PREFIX}*",)).fetchone()
+    unused_images = tuple(file for file in images if not has_builds and file.name not in digests)
     size = sum(file.stat().st_size for file in unused_images)
     return UnusedData(tuple(unused), len(needed) + len(unused), rows, unused_images, len(images), size)
 
@@ -123,7 +126,7 @@ def _divide_calls(db: sqlite3.Connection) -> tuple[set[int], list[int]]:
     needed: set[int] = set()
     unused: list[int] = []
     for call, key, run in db.execute("SELECT id, key, run FROM calls"):
-        if run in runs or key in keys:
+        if run in runs or key in keys or run.startswith(BUILD_PREFIX):
             needed.add(call)
         else:
             unused.append(call)

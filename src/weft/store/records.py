@@ -12,6 +12,7 @@ from weft.store.manifest import Manifest, parse_manifest
 from weft.types import Reply, Verdict
 
 RUN_ID = re.compile(r"[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]{0,199}")
+BUILD_PREFIX = "build-"  # of the name under which the calls of a build are journalled; it has no row in `runs`
 SHARD_NAME = re.compile(r"(\d{1,6})/(\d{1,6})")
 MAX_TIME = 5e10  # seconds: the years 385 to 3554
 MAX_INTERNED = 4096  # values that verdicts share

@@ -4,7 +4,6 @@ Images are hard links to the image store where the file system has them, so that
 """
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import msgspec
 
 from weft.building.draft import Draft, Row
-from weft.errors import ImageError
 from weft.store.blobs import Blobs
 from weft.types import Image
 
@@ -64,14 +62,15 @@ def to_record(number: int, draft: Draft, paths: list[str]) -> dict[str, Any]:
 
 
 def link_image(blobs: Blobs, image: Image, target: Path) -> None:
-    """Put an image of the store at a path: as a hard link, or as a copy where there are none."""
-    source = blobs.path(image.digest)
-    if not blobs.has(image):
-        raise ImageError(
-            f"{image.digest[:12]} is not in the image store {blobs.root}: run the same build again to have it made anew"
-        )
+    """Put an image of the store at a path: as a hard link, or as a copy where there are none.
+
+    Raises ImageError for an image that is not in the store, or not as it was.
+    """
+    data = blobs.read(image)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.link(source, target)
+        os.link(blobs.path(image.digest), target, follow_symlinks=False)
+    except FileExistsError:
+        raise
     except OSError:
-        shutil.copyfile(source, target)
+        target.write_bytes(data)
