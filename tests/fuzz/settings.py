@@ -5,7 +5,7 @@ import math
 import random
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fuzz import Broken
 from fuzz.commands import run_command
@@ -56,14 +56,20 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
 def _toml(value: Any) -> str:
     if not isinstance(value, dict):
         return f"value = {_inline(value)}\n"
-    return "".join(f"{json.dumps(str(key))} = {_inline(entry)}\n" for key, entry in value.items())
+    return "".join(f"{json.dumps(str(key))} = {_inline(entry)}\n" for key, entry in cast(dict[str, Any], value).items())
 
 
 def _inline(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(str(key))} = {_inline(entry)}" for key, entry in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(
+                f"{json.dumps(str(key))} = {_inline(entry)}" for key, entry in cast(dict[str, Any], value).items()
+            )
+            + "}"
+        )
     if isinstance(value, list):
-        return "[" + ", ".join(map(_inline, value)) + "]"
+        return "[" + ", ".join(map(_inline, cast(list[Any], value))) + "]"
     if value is None:
         return '"null"'
     if isinstance(value, float) and not math.isfinite(value):
