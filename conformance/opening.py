@@ -401,7 +401,7 @@ def scores(checkout: Checkout, report: Report) -> None:
 def parsing(checkout: Checkout, report: Report) -> None:
     """Hand-made and random replies, read by both. Those that the script decides by a coin are those whose verdict turns
     with it."""
-    from weft.arena.released import read_released_verdict
+    from weft.arena.official_reading import read_released_verdict
 
     replies = random_replies(REPLIES)
     off: list[str] = []

@@ -26,7 +26,7 @@ from conformance.server import Asked, Server, pixels_of
 from conformance.weave import settings, weft_cli
 from server import drawn
 from weft.benchmarks.official import score_or_none
-from weft.benchmarks.planviz import released
+from weft.benchmarks.planviz import official_reading
 from weft.benchmarks.planviz.data import PlanVizGold
 from weft.benchmarks.planviz.files import POINT_FIELDS, TASK_LISTS, find_root
 from weft.benchmarks.planviz.official import OFFICIAL
@@ -346,5 +346,5 @@ def read_as_released(scoring: Scoring, records: list[dict[str, Any]]) -> list[st
 def read_by_weft(record: dict[str, Any]) -> str:
     said = record["evaluation_out"][0] if isinstance(record["evaluation_out"], list) else record["evaluation_out"]
     goal = PlanVizGold(tuple(record.get(POINT_FIELDS[0]) or record[POINT_FIELDS[1]]), "ui", "gen")
-    found = released.read_share(Question(("visual",), (), {}, TurnRef(), gold=goal, text_only=True), said)
+    found = official_reading.read_share(Question(("visual",), (), {}, TurnRef(), gold=goal, text_only=True), said)
     return "none" if found is None else str(found)

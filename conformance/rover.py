@@ -23,7 +23,7 @@ from conformance.report import Report
 from conformance.server import Asked, Server
 from conformance.weave import settings, weft_cli
 from server import drawn
-from weft.benchmarks.rover import released
+from weft.benchmarks.rover import official_reading
 from weft.benchmarks.rover.facts import read_rover_facts
 from weft.benchmarks.rover.ig import tables as ig
 from weft.types import OfficialReading
@@ -353,6 +353,6 @@ def parsing(scored: Scoring, report: Report) -> None:
         OPENAI_BASE_URL="http://127.0.0.1:9",
     )
     theirs: list[Any] = json.loads((scored.work / "read.json").read_text())
-    ours = [repr(released.read_score(text, key, loose=scored.half == "tg")) for text in texts]
+    ours = [repr(official_reading.read_score(text, key, loose=scored.half == "tg")) for text in texts]
     off = [f"{text!r}: released {a}, weft {b}" for text, a, b in zip(texts, theirs, ours, strict=True) if a != b]
     report.count("parsing", "random replies", len(texts) - len(off), len(texts), examples=off)

@@ -20,7 +20,7 @@ from weft.store.blobs import Blobs
 
 hypothesis.settings.register_profile("weft", deadline=None)  # a busy machine is no defect
 hypothesis.settings.load_profile("weft")
-os.environ["WEFT_PROBE"] = "0"  # calls are counted in most tests; those about the question before a run ask for it
+os.environ["WEFT_PREFLIGHT"] = "0"  # calls are counted in most tests; those about the question before a run ask for it
 # an integer: tests run in an order of chance, which is the same for the same seed
 SEED = os.environ.get("WEFT_TEST_SEED")
 REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "weave"

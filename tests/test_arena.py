@@ -18,8 +18,8 @@ from waiting import HANGS
 from weaver import evaluate, playing, prompt, written
 from weft.arena.contestants import collect_items, name_contestants
 from weft.arena.official import BattleFacts, read_battle_facts
+from weft.arena.official_reading import read_released_verdict, to_winner
 from weft.arena.protocol import Arena, decided_battles, judged_battles, official_battles
-from weft.arena.released import read_released_verdict, to_winner
 from weft.arena.sampling import draw_pairings
 from weft.calls.caller import RetryPolicy
 from weft.errors import UserError

@@ -29,7 +29,7 @@ prompt_txt_acc = """Grade {{}}. Right: {standard_answer} Said: {generated_answer
 @pytest.fixture(autouse=True)
 def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The question before a run and the patience with a judge are those of a user's run."""
-    monkeypatch.setenv("WEFT_PROBE", "1")
+    monkeypatch.setenv("WEFT_PREFLIGHT", "1")
     monkeypatch.setattr("weft.judges.vlm.MAX_UNUSABLE_REPLIES", 20)
 
 
@@ -58,7 +58,7 @@ def test_an_official_run_is_asked_nothing_before_it_begins(tmp_path: Path, serve
     data, official = write_weave(tmp_path / "data", more_records(2)), f"official:{checkout}"
     asked, plain, usual = serve(), serve(), serve()
     evaluate(data, tmp_path / "asked", asked, prompts=official, official=True)
-    evaluate(data, tmp_path / "plain", plain, prompts=official, official=True, probe=False)
+    evaluate(data, tmp_path / "plain", plain, prompts=official, official=True, preflight=False)
     assert requests(asked) == requests(plain)
     evaluate(data, tmp_path / "usual", usual)
     assert any("what is 2 + 3" in "".join(seen.texts) for seen in usual.seen), (
@@ -72,7 +72,7 @@ def test_an_official_run_goes_on_with_a_judge_that_cannot_be_used(tmp_path: Path
     assert run.record.state == "finished" and len(run.verdicts) > 40 and all(one.value is None for one in run.verdicts)
     assert all(row.cells["Avg"].value is None for row in run.table().run_rows), "no error becomes a number, in no row"
     with pytest.raises((UnusableJudge, EndpointDown)):
-        evaluate(data, tmp_path / "own", server, probe=False)
+        evaluate(data, tmp_path / "own", server, preflight=False)
 
 
 def test_the_harness_can_be_imported(monkeypatch: pytest.MonkeyPatch):

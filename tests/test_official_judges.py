@@ -37,7 +37,7 @@ JUDGED = 3  # questions without a verdict after which a run would end
 @pytest.fixture(autouse=True)
 def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the question before a run, and with less patience than a user's run has: the datasets are small."""
-    monkeypatch.setenv("WEFT_PROBE", "1")
+    monkeypatch.setenv("WEFT_PREFLIGHT", "1")
     monkeypatch.setattr("weft.judges.vlm.MAX_UNUSABLE_REPLIES", JUDGED)
 
 
@@ -166,9 +166,9 @@ def test_a_judge_that_cannot_answer_by_a_schema_is_not_stopped(benchmark: str, t
 
 def test_replies_that_the_official_row_counts_do_not_end_a_run_with_our_prompts(tmp_path: Path, serve: Serve):
     data, server = write_weave(tmp_path / "data", more_records(2)), serve(answer=provider_of(CASES["weave"][1]))
-    run = evaluate("weave", data, tmp_path / "home", server, probe=False)
+    run = evaluate("weave", data, tmp_path / "home", server, preflight=False)
     cells = {row.arithmetic: row.cells["Avg"].value for row in run.table().run_rows}
     assert run.record.state == "finished" and cells == {"strict": None, "official": 1.1}
     useless = serve(answer=provider_of(lambda seen: "I would rather not."))
     with pytest.raises(UnusableJudge):
-        evaluate("weave", data, tmp_path / "useless", useless, probe=False)
+        evaluate("weave", data, tmp_path / "useless", useless, preflight=False)

@@ -37,7 +37,7 @@ from conformance.weave import settings
 from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.data import read_reference_links
 from weft.benchmarks.imug.grid_official import read_grid_as_released
-from weft.benchmarks.imug.released import read_released_rubrics
+from weft.benchmarks.imug.official_questions import read_released_rubrics
 from weft.benchmarks.imug.tables import METRIC_COLUMNS, build_cell
 
 REPOSITORY = "ccccEsion/IMUG-Bench"

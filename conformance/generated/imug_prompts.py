@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from weft.benchmarks.imug import released
-from weft.benchmarks.imug.released import FOLDER, INSTRUCTION, QUESTION, SYSTEM
+from weft.benchmarks.imug import official_questions
+from weft.benchmarks.imug.official_questions import FOLDER, INSTRUCTION, QUESTION, SYSTEM
 
 SYSTEM_TEXTS = {"dynamic": "Which letters hold? Reply with determined_answer.\n", "points": "Score each point.\n"}
 IMAGE, KEY = (("score_image.py", "evaluate_task"), ("resolve_dynamic_answers.py", "resolve_answer"))
@@ -46,7 +46,7 @@ def write_stand_in(folder: Path) -> Path:
 
 def reword(scripts: Path) -> None:
     """Put our words into a copy of the scripts, and check that weft reads the same there as in the stand-in."""
-    texts = released.read_released_rubrics(scripts).texts
+    texts = official_questions.read_released_rubrics(scripts).texts
     write_system_texts(scripts)
     for file, function in (IMAGE, KEY):
         path = scripts / FOLDER / file

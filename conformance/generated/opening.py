@@ -50,10 +50,10 @@ from conformance.printed import official_cells
 from conformance.recording import Explained, Facts, requests_of, rows_of
 from conformance.server import Asked
 from conformance.weave import settings
-from weft.arena.released import read_released_verdict
+from weft.arena.official_reading import read_released_verdict
 from weft.arena.tables import CRITERIA
-from weft.benchmarks.opening.released import SCRIPTS as ASKING_SCRIPTS
-from weft.benchmarks.opening.released import SYSTEM_PROMPTS, read_closing_sentence, read_official_rubrics
+from weft.benchmarks.opening.official_questions import SCRIPTS as ASKING_SCRIPTS
+from weft.benchmarks.opening.official_questions import SYSTEM_PROMPTS, read_closing_sentence, read_official_rubrics
 from weft.store.images import encode_png
 
 REPOSITORY = "LanceZPF/OpenING"
@@ -239,7 +239,7 @@ def sent_by_weft(here: Checkout) -> Facts:
             evaluate("opening", place / FOLDERS["asked"], home, f"folder/{place / FOLDERS[model]}", f"{judge}/{model}/v1", prompts=prompts)
             for model in ("left", "right")
         ]  # fmt: skip
-        weft.battle(runs, judge=f"{judge}/battle/v1", prompts=prompts, home=home, probe=False)
+        weft.battle(runs, judge=f"{judge}/battle/v1", prompts=prompts, home=home, preflight=False)
         facts = sort_requests(tasks, server.asked, mended=False)
         return {**facts, **sort_requests(tasks, server.asked, mended=True)}
 

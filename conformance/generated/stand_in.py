@@ -20,7 +20,7 @@ def constants(**texts: str) -> str:
 
 def evaluate(benchmark: str, data: Path, home: Path, model: str, judge: str, **options: Any) -> weft.Run:
     return weft.evaluate(
-        benchmark, data=data, home=home, model=model, judge=judge, retry_policy=QUICK, probe=False, **options
+        benchmark, data=data, home=home, model=model, judge=judge, retry_policy=QUICK, preflight=False, **options
     )
 
 

@@ -154,7 +154,7 @@ def evaluate(benchmark: Any, *, progress: bool | None = None, on_start: OnStart 
     lists them all).
 
     `model` and `judge` are names as on the command line, or objects: a function of (messages, want), a class, an
-    `Endpoint`. `sample` draws that many samples at random, by `seed`. `probe=False` skips the small request to each
+    `Endpoint`. `sample` draws that many samples at random, by `seed`. `preflight=False` skips the small request to each
     endpoint before the run. `progress=False` shows no progress in a notebook. Ctrl-C, or interrupting the cell, ends
     the run; finished calls stay cached, and the same call resumes."""
     return wait_for(evaluate_async(benchmark, on_start=_with_notebook_progress(on_start, progress), **options))

@@ -14,7 +14,7 @@ from PIL import Image as Pil
 import weft
 from edits import Painter, Saying, cells, evaluate, gedit_record, paint, table, write_gedit
 from weft.benchmarks import load_benchmark
-from weft.benchmarks.gedit import released
+from weft.benchmarks.gedit import official_reading
 from weft.benchmarks.gedit.data import COLUMNS
 from weft.errors import UserError
 from weft.types import Image
@@ -171,7 +171,7 @@ READINGS = [
 
 @pytest.mark.parametrize(("text", "score"), READINGS)
 def test_the_released_reading(text: str, score: float | None):
-    assert released.read_score(text) == score
+    assert official_reading.read_score(text) == score
 
 
 def test_no_reply_whatever_it_is_makes_the_reader_guess_or_fail():
@@ -179,7 +179,7 @@ def test_no_reply_whatever_it_is_makes_the_reader_guess_or_fail():
     pieces = ['{"score"', ":", "[", "]", "8", "6", ",", " ", "}", "||V^=^V||", '"reasoning"', '"x"', "\n", "-1", "true"]
     for _ in range(2000):
         text = "".join(chance.choices(pieces, k=chance.randint(0, 14)))
-        first, second = released.read_score(text), released.read_score(text)
+        first, second = official_reading.read_score(text), official_reading.read_score(text)
         assert first == second and (first is None or math.isfinite(first))
 
 

@@ -12,7 +12,7 @@ from PIL import Image as Pil
 import weft
 from edits import Painter, Saying, basic_item, cells, evaluate, paint, table, write_imgedit
 from weft.benchmarks import load_benchmark
-from weft.benchmarks.imgedit import released
+from weft.benchmarks.imgedit import official_reading
 from weft.benchmarks.imgedit.data import TYPES
 from weft.calls.structured_output import UnusableReply
 from weft.errors import UserError
@@ -90,12 +90,12 @@ def test_a_missing_image_is_zero_and_the_released_scripts_stop(tmp_path: Path):
     ],
 )
 def test_both_readings_of_a_reply(text: str, average: float | None, strict: float | str | None):
-    assert released.read_average(text) == average
+    assert official_reading.read_average(text) == average
     if strict == "unusable":
         with pytest.raises(UnusableReply):
-            released.parse_scores(text, list(NAMES))
+            official_reading.parse_scores(text, list(NAMES))
         return
-    parsed = released.parse_scores(text, list(NAMES))
+    parsed = official_reading.parse_scores(text, list(NAMES))
     mean = None if parsed is None else sum(parsed[name] for name in NAMES) / 3
     assert mean == (None if strict is None else pytest.approx(strict))
 

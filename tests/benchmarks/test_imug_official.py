@@ -16,7 +16,7 @@ from test_imug import Serve, evaluate, image, judge, lines, records, text, write
 
 import weft
 from server import Provider, Seen, drawn, model_answer
-from weft.benchmarks.imug import Imug, released
+from weft.benchmarks.imug import Imug, official_questions
 from weft.benchmarks.imug.data import ChoiceGold
 from weft.benchmarks.imug.facts import read_choice_facts
 from weft.benchmarks.imug.official import OFFICIAL
@@ -262,13 +262,13 @@ def test_a_missing_picture_is_judged_as_the_scripts_do_under_official_alone(
     ],
 )
 def test_points_are_averaged_as_they_came(said: str, share: float | None):
-    reading = released.read_points_as_released(said)
+    reading = official_questions.read_points_as_released(said)
     assert reading == (None if share is None else OfficialReading(pytest.approx(5 * share)))
 
 
 @pytest.mark.parametrize("said", ['{"evaluation_results": []}', "{}", 'So: {"evaluation_results": {}}'])
 def test_a_reply_without_points_is_stored_without_a_score(said: str):
-    assert released.read_points_as_released(said) == OfficialReading(None)
+    assert official_questions.read_points_as_released(said) == OfficialReading(None)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_reply_without_points_is_stored_without_a_score(said: str):
 )
 def test_keys_are_made_of_any_letter_that_a_judge_writes(raw: str, said: str, answer: str, share: float | None):
     question = Question(("choice",), (), {}, TurnRef(), gold=(ChoiceGold("", "", raw, True), answer))
-    assert released.read_choice_as_released(question, said) == share
+    assert official_questions.read_choice_as_released(question, said) == share
 
 
 def test_incomplete_points_are_unscored_in_strict_and_averaged_in_official(
@@ -419,7 +419,7 @@ def test_a_question_without_a_key_is_unscored_whatever_was_replied(tmp_path: Pat
 
 
 def test_slots_are_only_those_that_are_filled():
-    assert released.fill_text("[[number]] of [[these]]", number=3) == "3 of [[these]]"
+    assert official_questions.fill_text("[[number]] of [[these]]", number=3) == "3 of [[these]]"
 
 
 def test_a_dry_run_knows_what_official_prompts_have_been_answered(

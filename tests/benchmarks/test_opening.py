@@ -13,7 +13,7 @@ from server import Provider, Seen, drawn
 from weft.benchmarks import load_benchmark
 from weft.benchmarks.base import RunResults
 from weft.benchmarks.opening.data import load
-from weft.benchmarks.opening.released import read_closing_sentence, read_system_prompt, split_steps
+from weft.benchmarks.opening.official_questions import read_closing_sentence, read_system_prompt, split_steps
 from weft.benchmarks.opening.rubric import CRITERIA
 from weft.benchmarks.opening.tables import tables
 from weft.errors import UserError

@@ -15,7 +15,7 @@ import pytest
 import weft
 from planviz import NAMES, evaluate, judged, metric_of, records, values, write_checkout, written
 from server import Provider, Seen, drawn
-from weft.benchmarks.planviz import released
+from weft.benchmarks.planviz import official_reading
 from weft.benchmarks.planviz.data import PlanVizGold
 from weft.benchmarks.planviz.rubric import build_points_score
 from weft.calls.structured_output import UnusableReply
@@ -358,15 +358,15 @@ def test_what_cannot_be_read_is_asked_for_again_and_is_no_number(
 
 def test_a_score_above_the_scale_is_none():
     with pytest.raises(UnusableReply, match="Efficiency: 7 is more than 5"):
-        released.parse_score("Efficiency: 7", "Efficiency", 5)
-    assert released.parse_score("I would say it is fine", "Efficiency", 5) is None
-    remark = released.parse_score("Efficiency: 3\nNote: Efficiency: 5 would be too much", "Efficiency", 5)
+        official_reading.parse_score("Efficiency: 7", "Efficiency", 5)
+    assert official_reading.parse_score("I would say it is fine", "Efficiency", 5) is None
+    remark = official_reading.parse_score("Efficiency: 3\nNote: Efficiency: 5 would be too much", "Efficiency", 5)
     assert remark is not None and remark["Efficiency"] == 3.0
-    thought = released.parse_score(
+    thought = official_reading.parse_score(
         "<think>Efficiency: 1?</think>\nSo it is.\n**Efficiency:** 4 points", "Efficiency", 5
     )
     assert thought is not None and thought["Efficiency"] == 4.0
-    assert released.parse_score("Efficiency: 1\nNo, wait.\nEfficiency: 4", "Efficiency", 5) == {
+    assert official_reading.parse_score("Efficiency: 1\nNo, wait.\nEfficiency: 4", "Efficiency", 5) == {
         "Efficiency": 4.0,
         "explanation": "Efficiency: 1\nNo, wait.",
     }

@@ -10,7 +10,7 @@ import pytest
 import weft
 from edits import Painter, Saying, cells, evaluate, paint, rise_record, table, write_rise
 from weft.benchmarks import load_benchmark
-from weft.benchmarks.risebench import released
+from weft.benchmarks.risebench import official_reading
 from weft.benchmarks.risebench.facts import EditRules
 from weft.benchmarks.risebench.official import PROMPTS
 from weft.benchmarks.risebench.scoring import combine
@@ -167,12 +167,12 @@ def test_several_numbers_break_the_released_table_and_weft_reads_the_one_that_is
     ],
 )
 def test_both_readings_of_a_reply(text: str, numbers: list[int], score: float | str | None):
-    assert released.read_numbers(text) == numbers
+    assert official_reading.read_numbers(text) == numbers
     if score == "unusable":
         with pytest.raises(UnusableReply):
-            released.parse_score(text, 5)
+            official_reading.parse_score(text, 5)
     else:
-        parsed = released.parse_score(text, 5)
+        parsed = official_reading.parse_score(text, 5)
         assert (parsed and parsed["score"]) == score
 
 

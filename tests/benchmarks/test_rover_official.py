@@ -13,7 +13,7 @@ from PIL import Image as Pil
 import weft
 from rover import evaluate, metric_of, provider, puzzles, tasks, write_json
 from server import Provider, Seen, drawn, drawn_as
-from weft.benchmarks.rover import prompts, released
+from weft.benchmarks.rover import official_reading, prompts
 from weft.benchmarks.rover.ig import RoverIG, rubric, tables
 from weft.benchmarks.rover.tg import RoverTG
 from weft.benchmarks.rover.tg import rubric as tg_rubric
@@ -311,12 +311,12 @@ READ: list[tuple[str, Any, Any]] = [  # what is said, what the first half makes 
 
 @pytest.mark.parametrize(("said", "first", "second"), READ)
 def test_what_the_released_code_reads(said: str, first: Any, second: Any):
-    assert released.read_score(said, KEY, loose=False) == first
-    assert released.read_score(said, KEY, loose=True) == second
+    assert official_reading.read_score(said, KEY, loose=False) == first
+    assert official_reading.read_score(said, KEY, loose=True) == second
 
 
 def test_the_scale_is_not_bounded():
-    assert [released.to_points(score) for score in (0, 1, 3, 5, 6, -1)] == [-25, 0, 50, 100, 125, -50]
+    assert [official_reading.to_points(score) for score in (0, 1, 3, 5, 6, -1)] == [-25, 0, 50, 100, 125, -50]
 
 
 def test_a_stored_run_is_judged_again(ig_checkout: Path, tmp_path: Path, serve: Serve):

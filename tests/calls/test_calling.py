@@ -276,7 +276,7 @@ def test_what_only_tries_the_endpoint_out_is_asked_each_time_and_journalled_unde
         assert asyncio.run(made.ask_uncached(ASK, Request("text"))).outcome == "answered"
     assert endpoint.calls == 2 and made.tally.calls == 0
     journal.flush()
-    assert journal._rows("SELECT run, attempts FROM calls") == [("probe", 1)] * 2
+    assert journal._rows("SELECT run, attempts FROM calls") == [("preflight", 1)] * 2
 
 
 # money

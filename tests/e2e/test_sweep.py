@@ -23,7 +23,7 @@ def data(tmp_path: Path) -> Path:
 
 def sweep(data: Path, *more: str) -> Any:
     home = data.parent / "home"
-    common = ["sweep", "weave", "--data", str(data), "--judge", "tabletop/exact", "--home", str(home), "--no-probe"]
+    common = ["sweep", "weave", "--data", str(data), "--judge", "tabletop/exact", "--home", str(home), "--no-preflight"]
     return CliRunner().invoke(app, [*common, *more])
 
 
@@ -118,7 +118,7 @@ def test_a_sweep_from_python(data: Path):
         judge="tabletop/exact",
         vary={"history": ["none", "full"]},
         home=data.parent / "home",
-        probe=False,
+        preflight=False,
     )
     assert len(made.runs) == 2 and len(made.failures) == 2 and made.by == ("model", "history")
     assert [row.name for row in made.grid(baseline="none").table.rows] == ["copy, none", "copy, full"]

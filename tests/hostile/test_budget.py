@@ -180,7 +180,7 @@ def test_what_a_job_of_a_suite_spent_counts_although_nothing_came_of_it(
         judge=judge,
         home=tmp_path,
         budget=100.0,
-        probe=True,
+        preflight=True,
         retry_policy=QUICK,
     )
     budget = Budget(100.0)

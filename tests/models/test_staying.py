@@ -155,8 +155,8 @@ def test_addresses_that_are_none_are_errors_and_never_a_call_to_somebody_else(tm
 # before the first picture is paid for
 
 
-def probed(toy: Path, home: Path, model: str, judge: str) -> weft.Run:
-    return weft.evaluate("weave", data=toy, home=home, model=model, judge=judge, retry_policy=QUICK, probe=True)
+def checked(toy: Path, home: Path, model: str, judge: str) -> weft.Run:
+    return weft.evaluate("weave", data=toy, home=home, model=model, judge=judge, retry_policy=QUICK, preflight=True)
 
 
 def test_a_judge_that_cannot_answer_by_a_schema_is_found_before_the_model_is_asked(
@@ -164,25 +164,25 @@ def test_a_judge_that_cannot_answer_by_a_schema_is_found_before_the_model_is_ask
 ):
     model = serve()
     judge = serve(answer=lambda seen: {"role": "assistant", "content": "I like it."})
-    with pytest.raises(EndpointDown, match="cannot answer by a schema.*I like it.*--no-probe"):
-        probed(toy, tmp_path, at(model), f"openai-chat/judge@{judge.url}")
+    with pytest.raises(EndpointDown, match="cannot answer by a schema.*I like it.*--no-preflight"):
+        checked(toy, tmp_path, at(model), f"openai-chat/judge@{judge.url}")
     assert model.count <= 1 and judge.count == 2, "the model was asked one small question, and nothing else"
 
 
 def test_an_address_that_nobody_answers_at_is_found_before_the_model_is_asked(toy: Path, tmp_path: Path, serve: Serve):
     model = serve()
     with pytest.raises(WeftError):
-        probed(toy, tmp_path, at(model), "openai-chat/judge@http://127.0.0.1:9/v1")
+        checked(toy, tmp_path, at(model), "openai-chat/judge@http://127.0.0.1:9/v1")
     assert model.count <= 1
 
 
 def test_who_answers_is_asked_once_and_not_again_where_all_is_answered(toy: Path, tmp_path: Path, serve: Serve):
     provider = serve()
     judge = f"openai-chat/judge@{provider.url}"
-    made = probed(toy, tmp_path, at(provider), judge)
+    made = checked(toy, tmp_path, at(provider), judge)
     assert provider.count == calls(made) + 2, "a small question to each"
     asked = provider.count
-    again = probed(toy, tmp_path, at(provider), judge)
+    again = checked(toy, tmp_path, at(provider), judge)
     assert provider.count == asked and again.id == made.id
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from weft.arena.released import SETTINGS, read_released_verdict, to_winner
+from weft.arena.official_reading import SETTINGS, read_released_verdict, to_winner
 from weft.arena.rubric import BATTLE
 from weft.benchmarks.facts import read_facts
 from weft.benchmarks.official import UNSCORED, LeftOut, MissingScore, Official

@@ -23,7 +23,7 @@ from weft.arena.tables import BattleGaps, build_agreement_table, build_published
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, RunResults, SampleGroups, WeightedMeans
 from weft.benchmarks.documents import MAX_IMAGES, MaxImages, build_sheets, count_images
 from weft.benchmarks.official import MissingScore
-from weft.benchmarks.opening.released import read_official_rubrics
+from weft.benchmarks.opening.official_questions import read_official_rubrics
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics

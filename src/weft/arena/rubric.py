@@ -12,7 +12,7 @@ from typing import Any
 from weft.arena.contestants import ContestantAnswer, Duel
 from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.documents import SHEETS_NOTE, DocumentSection, Sheet, format_sections
-from weft.benchmarks.opening import released
+from weft.benchmarks.opening import official_questions
 from weft.benchmarks.prompts import fill_slots, object_schema
 from weft.store.blobs import Blobs
 from weft.types import Message, Question, Text
@@ -62,7 +62,7 @@ def build_released_question(judged_turn: JudgedTurn, order: str, blobs: Blobs) -
         ("<OUTPUT_A>: ", "\n<OUTPUT_A>:", a.parts),
         ("\n<OUTPUT_B>: ", "\n<OUTPUT_B>:", b.parts),
     ]
-    messages = released.build_judge_messages(sections, judged_turn.rubrics, blobs)
+    messages = official_questions.build_judge_messages(sections, judged_turn.rubrics, blobs)
     accepted_schema = {**build_schema(), "required": ["winner"]}
     return _build_question(judged_turn, order, messages, accepted_schema=accepted_schema, text_only=True, jpeg=True)
 

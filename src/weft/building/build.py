@@ -123,7 +123,7 @@ async def run_build(request: BuildRequest, on_start: OnStart | None = None) -> B
         budget=request.budget,
         concurrency=request.concurrency,
         retry_policy=request.retry_policy,
-        preflight=request.probe,
+        preflight=request.preflight,
     )
     async with workspace.open(endpoints, limits, composed=True) as models:
         with ExitStack() as locks:

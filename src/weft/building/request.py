@@ -32,7 +32,7 @@ class BuildRequest(Struct, frozen=True):
     concurrency: int | None = None
     part_size: int = DEFAULT_PART_SIZE
     rows_in_flight: int | None = None
-    probe: bool = False
+    preflight: bool = False
     retry_policy: RetryPolicy = RetryPolicy()
 
 

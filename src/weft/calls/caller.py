@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 MAX_CONSECUTIVE_FAILURES = 25  # failed calls in a row after which an address counts as gone
-PROBE_RUN = "probe"  # the run of calls that only try an endpoint out
+PREFLIGHT_RUN = "preflight"  # the run of the calls of a preflight check
 BeforeCall = Callable[[], Awaitable[None]]  # awaited before a call is sent
 
 
@@ -120,7 +120,7 @@ class Caller:
     async def ask_uncached(self, messages: tuple[Message, ...], request: Request) -> Reply:
         """Make the call whatever is cached. It is journalled like any other, under no run."""
         request_json, key = build_request(self.endpoint.identity, messages, request)
-        return await self._recorder.send(Call(key, request_json, messages, request, PROBE_RUN, is_probe=True))
+        return await self._recorder.send(Call(key, request_json, messages, request, PREFLIGHT_RUN, is_preflight=True))
 
     def book_under(self, run: str, round: int = 1) -> None:
         """Journal calls under this run from now on."""

@@ -30,7 +30,7 @@ JUDGE_PROMPT = (
     "Question: what is 2 + 3? Answer: 5. Score this answer from 0 (wrong) to 10 (right), with a reason of a few words. "
     "Reply with one JSON object that fits this schema, and nothing else:\n"
 )
-NO_PROBE = "--no-probe skips this check"
+TO_SKIP = "--no-preflight skips this check"
 
 
 @dataclass
@@ -58,10 +58,10 @@ class Preflight:
                 to_reach[role] = caller.endpoint.address
         for role, caller in self.callers.items():
             if caller.endpoint.missing_key:
-                raise EndpointDown(f"{role} {caller.name}: {caller.endpoint.missing_key} ({NO_PROBE})", user_fault=True)
+                raise EndpointDown(f"{role} {caller.name}: {caller.endpoint.missing_key} ({TO_SKIP})", user_fault=True)
         await self._check_addresses(to_reach)
-        probes = [_ask_judge(caller) if role == "judge" else _ask_model(caller) for role, caller in to_ask.items()]
-        results = await asyncio.gather(*probes, return_exceptions=True)
+        questions = [_ask_judge(caller) if role == "judge" else _ask_model(caller) for role, caller in to_ask.items()]
+        results = await asyncio.gather(*questions, return_exceptions=True)
         error = next((result for result in results if isinstance(result, BaseException)), None)
         if error is not None:
             raise error
@@ -74,7 +74,7 @@ class Preflight:
             if problems[address]:
                 name = self.callers[role].name
                 raise EndpointDown(
-                    f"{role} {name}: nobody answers at {address}: {problems[address]} ({NO_PROBE})", user_fault=True
+                    f"{role} {name}: nobody answers at {address}: {problems[address]} ({TO_SKIP})", user_fault=True
                 )
 
 
@@ -100,7 +100,8 @@ async def _ask_judge(caller: Caller) -> None:
         reply = await caller.ask_uncached((Message("user", (Text(prompt),)),), Request("text", SCHEMA, draw=_now()))
         if is_first and reply.outcome == "failed":
             raise EndpointDown(
-                f"the judge {caller.name} did not answer a small question: {reply.reason} ({NO_PROBE})", user_fault=True
+                f"the judge {caller.name} did not answer a small question: {reply.reason} ({TO_SKIP})",
+                user_fault=True,
             )
         try:
             read_reply(reply.text, SCHEMA, lambda: JUDGE_PROMPT)
@@ -108,7 +109,7 @@ async def _ask_judge(caller: Caller) -> None:
         except UnusableReply as error:
             text = " ".join(reply.text.split())
             problem = f"{error}; it said: {text[:120] or '(nothing)'}"
-    raise EndpointDown(f"the judge {caller.name} cannot answer by a schema: {problem} ({NO_PROBE})", user_fault=True)
+    raise EndpointDown(f"the judge {caller.name} cannot answer by a schema: {problem} ({TO_SKIP})", user_fault=True)
 
 
 def _now() -> int:

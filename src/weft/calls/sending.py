@@ -105,7 +105,7 @@ class Call:
     request: Request
     run: str = ""  # under which it is journalled
     round: int = 1
-    is_probe: bool = False  # it only tries the endpoint out
+    is_preflight: bool = False  # it only checks the endpoint
     tries: int = 0
     usage: Usage = field(default_factory=Usage)  # of all tries together
     sent_at: float = 0.0  # when the last try got its slot, by `time.perf_counter`
@@ -180,14 +180,14 @@ class RetryLink:
     def _count_denial(self, call: Call, denial: CallError) -> None:
         """Raise EndpointDown if several requests were denied and none was ever answered.
 
-        If any other is answered, the denial concerns this request only. One denied probe is enough, and does not count
-        for other calls.
+        If any other is answered, the denial concerns this request only. One denied preflight call is enough, and does
+        not count for other calls.
         """
-        if not call.is_probe:
+        if not call.is_preflight:
             self.denied += 1
         if self.answered or self.tally.cached:
             return
-        if call.is_probe or self.denied >= MAX_DENIALS:
+        if call.is_preflight or self.denied >= MAX_DENIALS:
             raise EndpointDown(str(denial), user_fault=True) from None
 
 

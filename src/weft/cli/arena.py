@@ -44,7 +44,7 @@ def arena() -> None:
 
     Examples:
 
-      weft arena run weave-a weave-b --judge judge
+      weft arena run weave-a weave-b --judge JUDGE
 
       weft arena table
     """
@@ -82,9 +82,9 @@ def run_battles(
 
       weft arena run weaverbench-alpha-1a2b weaverbench-beta-3c4d --judge openai/gpt-4.1
 
-      weft arena run weave-a weave-b --judge judge --battles 0 --one-order
+      weft arena run weave-a weave-b --judge JUDGE --battles 0 --one-order
 
-      weft arena run weave-a weave-b --judge judge --prompts official:OpenING
+      weft arena run weave-a weave-b --judge JUDGE --prompts official:OpenING
 
       weft arena table
     """
@@ -156,7 +156,7 @@ def _judge_answers(runs: list[str], fields: dict[str, Any], *, single: bool, dry
 
     if fields["judge"] is None:
         raise UserError("give --judge; `weft arena run --help` has examples, `weft models` the names")
-    config = RunConfig(**fields, probe=False)
+    config = RunConfig(**fields, preflight=False)
     finish_session(open_run(config, StoredAnswers(tuple(runs), single), dry=dry_run), dry_run=dry_run)
 
 

@@ -27,7 +27,7 @@ OTHER_SECTION = "Other options"
 INTEGERS = ("limit", "sample", "seed", "judge_repeats", "concurrency", "judge_concurrency")
 TYPES: dict[str, Any] = {"data": Path, "home": Path, "budget": float, **dict.fromkeys(INTEGERS, int)}
 METAVARS = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
-FLAGS = ("judge_batch", "probe", "fresh")
+FLAGS = ("judge_batch", "preflight", "fresh")
 ALL_FIELDS = tuple(FIELDS)
 JUDGING_FIELDS = (  # where stored outputs are judged, and no model is called
     "data",
@@ -38,7 +38,7 @@ JUDGING_FIELDS = (  # where stored outputs are judged, and no model is called
     "where",
     "concurrency",
     "budget",
-    "probe",
+    "preflight",
     "fresh",
     "home",
 )
@@ -229,7 +229,7 @@ def read_benchmark_defaults(ctx: Any, name: str, benchmark: Any, base: Mapping[s
 def build_config_fields(values: dict[str, Any]) -> dict[str, Any]:
     """Take the fields of a `RunConfig` out of a command's values. What is left in `values` is the command's own."""
     from weft.cli.options import parse_pairs
-    from weft.evaluation.config import default_probe
+    from weft.evaluation.config import default_preflight
 
     own = _pop_prefixed(values, OWN_PREFIX)
     groups = _pop_prefixed(values, AXIS_PREFIX)
@@ -243,7 +243,7 @@ def build_config_fields(values: dict[str, Any]) -> dict[str, Any]:
             fields[name] = value
     fields["where"] = {**fields["where"], **groups}
     fields["preset"] = tuple(fields.get("preset", ()))
-    fields["probe"] = not fields.get("probe") and default_probe()
+    fields["preflight"] = not fields.get("preflight") and default_preflight()
     fields["options"] = own
     seed = fields.get("seed")
     if seed is not None and fields.get("sample") is None:

@@ -123,7 +123,7 @@ def _run(name: str, values: dict[str, Any]) -> None:
     from weft.building.request import BuildRequest
     from weft.cli.build_command import read_values
     from weft.cli.build_run import print_forecast, run_and_report
-    from weft.evaluation.config import default_probe
+    from weft.evaluation.config import default_preflight
 
-    request = BuildRequest(**read_values(name, values), probe=not values["probe"] and default_probe())
+    request = BuildRequest(**read_values(name, values), preflight=not values["preflight"] and default_preflight())
     sys.exit(print_forecast(request) if values["dry_run"] else run_and_report(request))

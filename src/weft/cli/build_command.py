@@ -127,7 +127,9 @@ def _common_parameters() -> list[inspect.Parameter]:
     ]
     parameters = [build_option(name, kind, settings) for name, kind, settings in options]
     parameters.append(
-        build_option("probe", bool, {"help": "Do not ask each model a small question first."}, "--no-probe")
+        build_option(
+            "preflight", bool, {"help": "Skip the preflight check: one small question to each model."}, "--no-preflight"
+        )
     )
     parameters.append(build_option("dry_run", bool, {"help": DRY_RUN_HELP}, "--dry-run"))
     return parameters

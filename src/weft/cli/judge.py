@@ -17,7 +17,7 @@ from weft.cli.options import (
     JudgeOption,
     JudgeOptOption,
     JudgeRepeatsOption,
-    NoProbeOption,
+    NoPreflightOption,
     OpenOption,
     OwnBenchmarkOption,
     PromptsOption,
@@ -77,7 +77,7 @@ def judge_again(
     budget: BudgetOption = None,
     fresh: FreshJudgeOption = False,
     dry_run: DryRunOption = False,
-    no_probe: NoProbeOption = False,
+    no_preflight: NoPreflightOption = False,
     benchmark: OwnBenchmarkOption = None,
     home: HomeOption = DEFAULT_HOME,
 ) -> None:
@@ -91,7 +91,7 @@ def judge_again(
 
       weft judge last --judge openai/gpt-4.1 --judge-batch
 
-      weft judge weave-bagel-1a2b --judge judge --judge-repeats 5
+      weft judge weave-bagel-1a2b --judge JUDGE --judge-repeats 5
 
       weft judge weave-bagel-1a2b --judge openai/gpt-4.1 --sample 50 --dry-run
 
@@ -99,7 +99,7 @@ def judge_again(
     """
     from weft.cli.execute import finish_session
     from weft.errors import UserError
-    from weft.evaluation.config import RunConfig, default_probe
+    from weft.evaluation.config import RunConfig, default_preflight
     from weft.evaluation.session import open_run
     from weft.evaluation.sources import StoredRun
 
@@ -119,7 +119,7 @@ def judge_again(
         budget=budget,
         fresh=fresh,
         home=home,
-        probe=not no_probe and default_probe(),
+        preflight=not no_preflight and default_preflight(),
     )
     finish_session(open_run(config, StoredRun(run), dry=dry_run), dry_run=dry_run)
 
@@ -145,7 +145,7 @@ def check(
     concurrency: ConcurrencyOption = None,
     budget: TotalBudgetOption = None,
     dry_run: DryRunOption = False,
-    no_probe: NoProbeOption = False,
+    no_preflight: NoPreflightOption = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="The page. Default: reports/judge-NAME.html."),
@@ -169,15 +169,15 @@ def check(
     """
     from weft.cli.judge_check import check_judge
     from weft.errors import UserError
-    from weft.evaluation.config import default_probe
+    from weft.evaluation.config import default_preflight
     from weft.judge_eval.calibration.exam import PAPERS, Exam
 
     if judge is None:
         raise UserError("give --judge; `weft models` has the names")
     names = tuple(split_names(benchmarks)) or tuple(PAPERS)
     options = parse_pairs(judge_opt, "--judge-opt")
-    probe = not no_probe and default_probe()
-    exam = Exam(judge, home, names, questions, _parse_sides(sides), options, prompts, concurrency, probe=probe)
+    preflight = not no_preflight and default_preflight()
+    exam = Exam(judge, home, names, questions, _parse_sides(sides), options, prompts, concurrency, preflight=preflight)
     check_judge(exam, out=out, budget=budget, dry_run=dry_run, open_page=open)
 
 

@@ -48,7 +48,7 @@ FreshOption = Annotated[bool, typer.Option("--fresh", help=help_text("fresh"))]
 FreshJudgeOption = Annotated[
     bool, typer.Option("--fresh", help="Ask the judge anew, whatever is cached: a new run beside the others.")
 ]
-NoProbeOption = Annotated[bool, typer.Option("--no-probe", help=help_text("probe"))]
+NoPreflightOption = Annotated[bool, typer.Option("--no-preflight", help=help_text("preflight"))]
 ConcurrencyOption = Annotated[int | None, typer.Option(min=1, metavar="N", help=help_text("concurrency"))]
 JudgeConcurrencyOption = Annotated[int | None, typer.Option(min=1, metavar="N", help=help_text("judge_concurrency"))]
 BudgetOption = Annotated[float | None, typer.Option(min=0, metavar="USD", help=help_text("budget"))]

@@ -20,41 +20,20 @@ Examples:
   weft run weave --data DATA --model openai-chat/NAME@http://127.0.0.1:8000/v1 \\
     --judge openai-chat/gpt-4o-2024-08-06
 
-  weft run weave --data DATA --model my_model.py:model --judge judge --history dialogue --limit 10
-
-  weft run weave --data DATA --model copy --judge judge --dry-run
+  weft run weave --data DATA --model my_model.py:model --judge JUDGE --limit 10 --dry-run
 
   weft run weave --data DATA --model gemini/gemini-3-pro-image --judge openai/gpt-4.1 \\
-    --judge-batch
+    --judge-batch --budget 20
 
-  weft run imug --data DATA --model infer/http://127.0.0.1:8000/infer --judge judge \\
-    --strategy best-of:3 --class Hybrid
-
-  weft run weave --data DATA --model vllm-omni/ByteDance-Seed/BAGEL-7B-MoT@URL --judge judge \\
-    --preset weave/bagel
-
-  weft run weave --data DATA --model hf/deepseek-community/Janus-Pro-7B --judge judge \\
+  weft run weave --data DATA --model hf/deepseek-community/Janus-Pro-7B --judge JUDGE \\
     --model-opt dtype=bfloat16 --replicas 8
 
-  weft run weave --data DATA --model diffusers/Qwen/Qwen-Image-Edit-2509 --judge judge \\
-    --model-opt steps=28 --model-opt seed=0
+  weft run imug --data DATA --model MODEL --judge JUDGE --strategy best-of:3 --class Hybrid
 
-  weft run rover-tg --data DATA --model MODEL --judge judge --mode both --type jigsaw
+  weft run weave --data DATA --model MODEL --judge JUDGE --sample 200 --seed 1
 
-  weft run planviz --data DATA --model MODEL --judge judge --task edit --subtask route
-
-  weft run weave --data DATA --model MODEL --judge judge --sample 200 --seed 1
-
-  weft run weave --data DATA --model MODEL --judge judge --shard 2/8 --home shard2
+  weft run weave --data DATA --model MODEL --judge JUDGE --shard 2/8 --home shard2
   weft journal merge shard2
-
-  weft run planviz --data DATA --model MODEL --judge judge --styles 10 --sample 10 \\
-    --reword openai-chat/gpt-5.1
-
-  weft run weaverbench --data DATA --model weaver:planner=MODEL,visualizer=MODEL --judge judge
-
-  weft run weave --data DATA --model cascade:reasoner=MODEL,painter=MODEL --judge judge \\
-    --judge-repeats 3
 
 The same command resumes a run that ended early: it makes only the calls that are missing. Exit code: 0 if everything is
 scored; 1 if the run ended early or something is unscored; 2 for a mistake in the command, the data or an address; 130

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from weft.cli import benchmark_command as builder
+from weft.cli.help import keep_examples
 from weft.cli.options import DRY_RUN_HELP
 from weft.errors import UserError
 
@@ -17,22 +18,21 @@ Examples:
 
   weft score result/bagel --benchmark weave --data DATA --judge openai-chat/gpt-4o-2024-08-06
 
-  weft score outputs/model_outputs/bagel --benchmark imug --data DATA --judge judge
+  weft score outputs/model_outputs/bagel --benchmark imug --data DATA --judge JUDGE
 
-  weft score gen_banana --benchmark rover-ig --data rover --judge judge
+  weft score gen_banana --benchmark rover-ig --data rover --judge JUDGE
 
-  weft score results/bagel --benchmark planviz --data DATA --judge judge
+File names are those of each benchmark's released scripts: `weft score FOLDER --benchmark NAME --help` tells them, and
+lists the benchmark's own options. A missing file scores 0; a file that cannot be read stays unscored.
+"""
+FOLDER_HELP = """Judge images and texts that were generated elsewhere, on {title}.
 
-File names, as each benchmark's released scripts write them:
+Example:
 
-WEAVE: an image turn has the base name of the dataset's image, a text turn is <stem of the first image>_<turn>.txt.
+  weft score FOLDER --benchmark {name} --data DATA --judge JUDGE
 
-IMUG: <domain>/<subdomain>/question_<id>/result.json next to turn_<n>_output.png.
-
-ROVER: gen_<id>.png next to gen_<id>.txt, which has the reasoning (rover-ig) or the whole answer (rover-tg); text-only
-answers to rover-tg (--mode text, --mode both) are gen_<id>.text.txt, or gen_<id>.txt in a folder without images.
-
-PlanViz: <list>/<index>.png, as in results/<model>/travel_plan_gen/0.png; or <id>.png, the task's id as in reports.
+Files that are looked for in the folder: {file_names}. A missing file scores 0; a file that cannot be read stays
+unscored.
 """
 
 
@@ -57,9 +57,16 @@ class ScoreCommand(builder.BenchmarkCommand):
         parameters.append(builder.build_option("dry_run", bool, {"help": DRY_RUN_HELP}, "--dry-run"))
         command = builder.build_command(_score, "score", benchmark, parameters)
         self.benchmark_name = benchmark.name
+        self.help = _build_help(benchmark)
         self.params = command.params
         self.callback = command.callback
         ctx.default_map = builder.read_benchmark_defaults(ctx, name, benchmark, ctx.default_map or {})
+
+
+def _build_help(benchmark: Any) -> str:
+    file_names = benchmark.preparation.outputs.file_names
+    title = benchmark.presentation.title or benchmark.name
+    return keep_examples(FOLDER_HELP.format(title=title, name=benchmark.name, file_names=file_names))
 
 
 def _find_benchmark(args: list[str]) -> str:

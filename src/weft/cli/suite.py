@@ -15,7 +15,7 @@ from weft.cli.options import (
     JudgeConcurrencyOption,
     JudgeOption,
     LimitOption,
-    NoProbeOption,
+    NoPreflightOption,
     OpenOption,
     OwnBenchmarkOption,
     SampleOption,
@@ -41,7 +41,7 @@ def suite() -> None:
 
     Examples:
 
-      weft suite run --models bagel,janus --judge judge
+      weft suite run --models bagel,janus --judge JUDGE
 
       weft suite report --format html --open
 
@@ -69,7 +69,7 @@ def run(
     budget: TotalBudgetOption = None,
     fresh: FreshOption = False,
     dry_run: DryRunOption = False,
-    no_probe: NoProbeOption = False,
+    no_preflight: NoPreflightOption = False,
     home: HomeOption = DEFAULT_HOME,
 ) -> None:
     """Run every benchmark of the suite with every model.
@@ -79,9 +79,9 @@ def run(
 
     Examples:
 
-      weft suite run --models bagel,janus --judge judge
+      weft suite run --models bagel,janus --judge JUDGE
 
-      weft suite run --models bagel --judge judge --config suite.toml --sample 50 --budget 20
+      weft suite run --models bagel --judge JUDGE --config suite.toml --sample 50 --budget 20
 
       weft suite report
     """
@@ -89,7 +89,7 @@ def run(
     from functools import partial
 
     from weft.cli.several import Job, run_jobs
-    from weft.evaluation.config import default_probe
+    from weft.evaluation.config import default_preflight
     from weft.evaluation.suite import build_jobs, check_names, read_entries, split_models
     from weft.models.config import read_config
 
@@ -100,7 +100,7 @@ def run(
         "seed": seed,
         "home": home,
         "fresh": fresh,
-        "probe": not no_probe and default_probe(),
+        "preflight": not no_preflight and default_preflight(),
         "concurrency": concurrency,
         "judge_concurrency": judge_concurrency,
     }

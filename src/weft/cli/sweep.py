@@ -19,13 +19,13 @@ missing, and prints the table. The runs carry the sweep's name: `weft report NAM
 
 Examples:
 
-  weft sweep weave --data DATA --model bagel,qwen-edit --judge judge \\
+  weft sweep weave --data DATA --model bagel,qwen-edit --judge JUDGE \\
     --vary history=none,partial,full --name figure-6a
 
-  weft sweep imug --data DATA --model bagel --judge judge --metric points \\
+  weft sweep imug --data DATA --model bagel --judge JUDGE --metric points \\
     --vary strategy=none,cot,self-verify:1,self-verify:2,best-of:2,best-of:3 --name table-4
 
-  weft sweep weave --data DATA --model MODEL --judge judge \\
+  weft sweep weave --data DATA --model MODEL --judge JUDGE \\
     --vary temperature=0.5,1,1.5 --vary seed=0,1,2 --budget 20 --dry-run
 
   weft report table-4 --by strategy,class --metric points --format latex

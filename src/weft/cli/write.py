@@ -69,7 +69,7 @@ def write(
         concurrency=concurrency,
         budget=budget,
         model_options=parse_pairs(model_opt, "--model-opt"),
-        probe=False,
+        preflight=False,
     )
     request = WritingRequest(text, tuple(image or ()))
     sys.exit(write_document(config, request, out or [Path("document.html")], open_file=open))

@@ -37,9 +37,9 @@ def _default_home() -> str:
     return default_home()
 
 
-def default_probe() -> bool:
-    """Return whether endpoints are checked before a run, by the environment variable WEFT_PROBE."""
-    return os.environ.get("WEFT_PROBE", "1") not in ("0", "no", "false")
+def default_preflight() -> bool:
+    """Return whether endpoints are checked before a run, by the environment variable WEFT_PREFLIGHT."""
+    return os.environ.get("WEFT_PREFLIGHT", "1") not in ("0", "no", "false")
 
 
 class RunConfig(Struct, frozen=True, kw_only=True):
@@ -130,10 +130,10 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     budget: Annotated[
         float | None, CliField("Stop before more than this many USD are spent by this command.", "calls", minimum=0)
     ] = None
-    probe: Annotated[
+    preflight: Annotated[
         bool,
-        CliField("Skip the check of each endpoint (one small question) before the run begins.", "calls", "no_probe"),
-    ] = field(default_factory=default_probe)
+        CliField("Skip the preflight check: one small question to each endpoint.", "calls", "no_preflight"),
+    ] = field(default_factory=default_preflight)
     fresh: Annotated[
         bool, CliField("Ask model and judge anew, whatever is cached: a new run beside the others.", "calls")
     ] = False

@@ -129,11 +129,11 @@ def validate_config(config: RunConfig) -> RunConfig:
 
 
 def _limits(config: RunConfig, *, official: bool) -> Limits:
-    """Return the run's limits. With official prompts there is no probe: only what the released scripts send is
+    """Return the run's limits. With official prompts there is no preflight: only what the released scripts send is
     sent."""
     retry_policy = config.retry_policy or RetryPolicy()
-    probe = config.probe and not official
-    return Limits(config.budget, config.concurrency, config.judge_concurrency, retry_policy, probe)
+    preflight = config.preflight and not official
+    return Limits(config.budget, config.concurrency, config.judge_concurrency, retry_policy, preflight)
 
 
 def _open_judge(config: RunConfig, workspace: Workspace, rubrics: Rubrics, inputs: RunInputs) -> Endpoint:

@@ -26,7 +26,7 @@ NUMBERS = ("judge_repeats", "limit", "sample")
 SEED = "seed"
 MODEL = "model"
 MAX_CELLS = 500
-NOT_IN_NAME = ("home", "budget", "concurrency", "judge_concurrency", "probe", "fresh")  # they change no number
+NOT_IN_NAME = ("home", "budget", "concurrency", "judge_concurrency", "preflight", "fresh")  # they change no number
 
 
 class SweepCell(Struct, frozen=True):

@@ -7,7 +7,7 @@ numbers here: such an edit is missing from the official row.
 import math
 from collections.abc import Mapping
 
-from weft.benchmarks.gedit import released
+from weft.benchmarks.gedit import official_reading
 from weft.benchmarks.official import NO_MODEL_OUTPUT, MissingScore, Official
 from weft.types import OfficialReading, Question, Verdict
 
@@ -35,7 +35,7 @@ class GEditOfficial(Official):
         """Read a reply. The scripts ask again for what they cannot read."""
         if not question.text_only:
             return {}
-        score = released.read_score(text)
+        score = official_reading.read_score(text)
         if score is None:
             return {}
         return {question.metrics[0]: OfficialReading(score / MAX_SCORE)}

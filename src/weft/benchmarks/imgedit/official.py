@@ -4,7 +4,7 @@ two decimals. A missing image, or a call that failed, ends the summary. Scores a
 from collections.abc import Mapping
 from pathlib import Path
 
-from weft.benchmarks.imgedit import released
+from weft.benchmarks.imgedit import official_reading
 from weft.benchmarks.imgedit.data import TYPES, UGE
 from weft.benchmarks.official import UNSCORED, MissingScore, Official
 from weft.benchmarks.prompts import Rubrics, build_rubrics, read_own_rubrics
@@ -33,10 +33,10 @@ class ImgEditOfficial(Official):
         if not question.text_only:
             return {}
         try:
-            average = released.read_average(text)
+            average = official_reading.read_average(text)
         except ValueError:
             return dict.fromkeys(question.metrics, OfficialReading(text=STOPS))
-        score = None if average is None else average / released.MAX_SCORE
+        score = None if average is None else average / official_reading.MAX_SCORE
         return dict.fromkeys(question.metrics, OfficialReading(score))
 
     def find_reading(self, verdict: Verdict) -> OfficialReading | MissingScore:
@@ -60,7 +60,7 @@ def read_official_rubrics(checkout: Path) -> Rubrics:
     texts: dict[str, str] = {}
     for name in TYPES:
         text = prompts.get(name)
-        if not isinstance(text, str) or len(released.find_names(text)) != 3:
+        if not isinstance(text, str) or len(official_reading.find_names(text)) != 3:
             raise UserError(f"{path} has no prompt {name} that asks for three scores: is it another version?")
         texts[name] = text
     texts[UGE] = read_constants(checkout, UGE_FILE, ["prompt"])["prompt"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.benchmarks.base import Assessment, JudgedTurn, SampleGroups, WeightedMeans
 from weft.benchmarks.edits.protocol import JudgedEdits, PartVerdicts
-from weft.benchmarks.imgedit import data, official, released, rubric, tables
+from weft.benchmarks.imgedit import data, official, official_reading, rubric, tables
 from weft.benchmarks.imgedit.outputs import ImgEditOutputs
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
@@ -89,9 +89,9 @@ class ImgEdit(JudgedEdits):
         if not question.text_only or text.lstrip().startswith(("{", "```")):
             return None
         if question.metrics == (rubric.UGE_METRIC,):
-            return released.parse_one_score(text)
+            return official_reading.parse_one_score(text)
         names = [name for name in question.schema["properties"] if name != "reasoning"]
-        return released.parse_scores(text, names)
+        return official_reading.parse_scores(text, names)
 
     def to_scores(self, question: Question, parsed: dict[str, Any]) -> Sequence[Score]:
         return rubric.build_scores(question, parsed)
@@ -107,7 +107,7 @@ class ImgEdit(JudgedEdits):
         reason = f"only {len(values)} of {len(judged)} scores are there"
         if len(values) == len(judged):
             value = sum(values) / len(values)
-            words = [f"{part.metric} {released.MAX_SCORE * (part.value or 0):g}" for part in judged]
+            words = [f"{part.metric} {official_reading.MAX_SCORE * (part.value or 0):g}" for part in judged]
             reason = f"the mean of {', '.join(words)}"
         yield Verdict(
             first.sample,

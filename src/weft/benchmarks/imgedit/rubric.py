@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.benchmarks.base import JudgedTurn
-from weft.benchmarks.imgedit import released
+from weft.benchmarks.imgedit import official_reading
 from weft.benchmarks.imgedit.data import MULTI_TURN, UGE, ImgEditGold
 from weft.benchmarks.prompts import fence, fence_pieces, fill_slots, object_schema
 from weft.types import Image, Part, Question, Score, Text
 
 METRICS = ("compliance", "seamlessness", "detail")
 UGE_METRIC = "uge"
-SCALE = {"type": "integer", "minimum": 1, "maximum": released.MAX_SCORE}
-RELEASED_SCALE = {"type": "number", "minimum": 1, "maximum": released.MAX_SCORE}
+SCALE = {"type": "integer", "minimum": 1, "maximum": official_reading.MAX_SCORE}
+RELEASED_SCALE = {"type": "number", "minimum": 1, "maximum": official_reading.MAX_SCORE}
 
 
 def build_question(judged_turn: JudgedTurn) -> Question:
@@ -53,7 +53,7 @@ def build_scores(question: Question, reply: dict[str, Any]) -> list[Score]:
         elif len(question.metrics) > 1:
             key = names[place]
         number = float(entry[key])
-        scores.append(Score(metric, number / released.MAX_SCORE, str(entry.get("reasoning", "")), number))
+        scores.append(Score(metric, number / official_reading.MAX_SCORE, str(entry.get("reasoning", "")), number))
     return scores
 
 
@@ -94,7 +94,7 @@ def _build_released_question(judged_turn: JudgedTurn) -> Question:
     gold: ImgEditGold = judged_turn.turn.gold
     prompt = judged_turn.rubrics.texts[gold.edit_type or UGE]
     text = prompt.replace("<edit_prompt>", judged_turn.turn.prompt_text)
-    names = released.find_names(prompt) if gold.suite != UGE else ["score"]
+    names = official_reading.find_names(prompt) if gold.suite != UGE else ["score"]
     properties: dict[str, Any] = {**dict.fromkeys(names, RELEASED_SCALE), "reasoning": {"type": "string"}}
     schema = {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
     return _ask(judged_turn, (Text(text), gold.source, judged_turn.image), schema, text_only=True)

@@ -15,7 +15,7 @@ from weft.benchmarks.base import RunResults, SampleGroups, WeightedMeans
 from weft.benchmarks.edits.counting import count_verdicts, select_metric
 from weft.benchmarks.imgedit.data import BASIC, MULTI_TURN, TYPES, UGE
 from weft.benchmarks.imgedit.official import OFFICIAL, RELEASED_DIGITS, STOPS
-from weft.benchmarks.imgedit.released import MAX_SCORE
+from weft.benchmarks.imgedit.official_reading import MAX_SCORE
 from weft.benchmarks.official import with_official_counts
 from weft.benchmarks.rows import (
     CountedVerdict,

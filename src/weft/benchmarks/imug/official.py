@@ -6,7 +6,7 @@ image is missing, have the judge look at the remaining ones.
 
 from collections.abc import Mapping
 
-from weft.benchmarks.imug import mcq, released
+from weft.benchmarks.imug import mcq, official_questions
 from weft.benchmarks.imug.facts import ChoiceFacts, read_choice_facts, read_points_facts
 from weft.benchmarks.imug.outputs import ERROR_PREFIX
 from weft.benchmarks.official import NO_MODEL_OUTPUT, NO_SCORE, UNSCORED, LeftOut, Official
@@ -19,8 +19,8 @@ NO_KEY = MissingScore("its key was not worked out")
 class ImugOfficial(Official):
     """What IMUG-Bench's released scripts ask and compute."""
 
-    prompts = released.SYSTEM
-    settings = released.SETTINGS
+    prompts = official_questions.SYSTEM
+    settings = official_questions.SETTINGS
     published_judge = "qwen3-vl-235b-a22b-thinking"
     published_samples = 3113
 
@@ -28,11 +28,11 @@ class ImugOfficial(Official):
         """Read the share of a choice, or the mean of the points, from 0 to 5."""
         reading: OfficialReading | None = None
         if "choice" in question.metrics:
-            score = released.read_choice_as_released(question, text)
+            score = official_questions.read_choice_as_released(question, text)
             if score is not None:
                 reading = OfficialReading(score)
         else:
-            reading = released.read_points_as_released(text)
+            reading = official_questions.read_points_as_released(text)
         if reading is None:
             return {}
         return {question.metrics[0]: reading}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, leave_unscored, score_zero
-from weft.benchmarks.imug import agreement, data, grid, mcq, released, rubric, tables
+from weft.benchmarks.imug import agreement, data, grid, mcq, official_questions, rubric, tables
 from weft.benchmarks.imug.data import ChoiceGold, PointsGold
 from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts, build_choice_facts, build_zero_points
 from weft.benchmarks.imug.grid_official import MAX_PIXELS, read_grid_as_released
@@ -87,7 +87,7 @@ class ImugPreparation(Preparation, frozen=True):
 
     def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
         if prompts.startswith("official:"):
-            return released.read_released_rubrics(Path(prompts.removeprefix("official:")))
+            return official_questions.read_released_rubrics(Path(prompts.removeprefix("official:")))
         return super().rubrics(benchmark, prompts)
 
 
@@ -220,7 +220,7 @@ class Imug(Benchmark):
         if judged_turn.rubrics.official_prompts:
             count = len(gold.points)
             more = {"gold": gold.points, "detail": build_zero_points(count)}
-            return released.build_points_question(
+            return official_questions.build_points_question(
                 judged_turn, image, rubric.points_schema(count, is_counted=False), more
             )
         return rubric.build_points_question(judged_turn, image, _reference_images(judged_turn))

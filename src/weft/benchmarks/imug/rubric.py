@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.benchmarks.base import JudgedTurn
-from weft.benchmarks.imug import mcq, released
+from weft.benchmarks.imug import mcq, official_questions
 from weft.benchmarks.imug.data import ChoiceGold, PointsGold
 from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts, build_choice_facts, build_zero_points
 from weft.benchmarks.prompts import fence, fence_pieces, fill_slots, object_schema
@@ -44,7 +44,7 @@ def build_key_question(judged_turn: JudgedTurn) -> Question:
         "detail": build_choice_facts(gold, judged_turn.reply.raw_text),
     }
     if judged_turn.rubrics.official_prompts:
-        return released.build_key_question(judged_turn, schema, accepted_schema, more)
+        return official_questions.build_key_question(judged_turn, schema, accepted_schema, more)
     slots: dict[str, Sequence[Part]] = {
         "turns": fence_pieces(turns, "the earlier turns, as they really went"),
         "question": fence([Text(gold.question)], "the question with its options"),

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, SampleGroups, WeightedMeans
 from weft.benchmarks.documents import MAX_IMAGES, MaxImages, build_sheets, count_images
 from weft.benchmarks.interleaved_outputs import InterleavedOutputs
-from weft.benchmarks.opening import data, released, rubric, tables
+from weft.benchmarks.opening import data, official_questions, rubric, tables
 from weft.benchmarks.opening.data import OpeningGold
 from weft.benchmarks.opening.official import OFFICIAL
 from weft.benchmarks.opening.statistics import OPENING_STATISTICS
@@ -45,7 +45,7 @@ class OpeningPreparation(Preparation, frozen=True):
 
     def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
         if prompts.startswith("official:"):
-            return released.read_official_rubrics(Path(prompts.removeprefix("official:")), "criteria")
+            return official_questions.read_official_rubrics(Path(prompts.removeprefix("official:")), "criteria")
         return super().rubrics(benchmark, prompts)
 
 

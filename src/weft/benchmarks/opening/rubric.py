@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.documents import SHEETS_NOTE, DocumentSection, Sheet, format_sections
-from weft.benchmarks.opening import released
+from weft.benchmarks.opening import official_questions
 from weft.benchmarks.prompts import fill_slots, object_schema
 from weft.store.blobs import Blobs
 from weft.types import Message, Part, Question, Text
@@ -54,7 +54,7 @@ def build_released_question(judged_turn: JudgedTurn, output: Sequence[Part], blo
     if not output:
         empty_output = "\nOUTPUT: None"
     sections = [("INPUT: ", "INPUT: ", judged_turn.turn.prompt), ("\nOUTPUT: ", empty_output, output)]
-    messages = released.build_judge_messages(sections, judged_turn.rubrics, blobs)
+    messages = official_questions.build_judge_messages(sections, judged_turn.rubrics, blobs)
     return _build_question(judged_turn, output, messages, jpeg=True)
 
 

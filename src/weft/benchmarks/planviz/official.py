@@ -4,7 +4,7 @@ nothing keeps a score within its scale. Scores are shares of full marks."""
 from collections.abc import Mapping
 
 from weft.benchmarks.official import NO_MODEL_OUTPUT, MissingScore, Official
-from weft.benchmarks.planviz import released, rubric
+from weft.benchmarks.planviz import official_reading, rubric
 from weft.benchmarks.planviz.facts import read_plan_facts
 from weft.types import OfficialReading, Question, Verdict
 
@@ -21,7 +21,7 @@ class PlanVizOfficial(Official):
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
         """Read a reply. The scorer never asks again: a reply without a score is left out."""
         if question.text_only:
-            return {question.metrics[0]: OfficialReading(released.read_share(question, text))}
+            return {question.metrics[0]: OfficialReading(official_reading.read_share(question, text))}
         return {}
 
     def find_reading(self, verdict: Verdict) -> OfficialReading | MissingScore:

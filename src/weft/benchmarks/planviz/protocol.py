@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, SampleGroups, WeightedMeans
 from weft.benchmarks.official import OFFICIAL_VARIANT, find_released_image
 from weft.benchmarks.paired_verdicts import PairedVerdicts
-from weft.benchmarks.planviz import agreement, data, released, rubric, tables
+from weft.benchmarks.planviz import agreement, data, official_reading, rubric, tables
 from weft.benchmarks.planviz.data import PlanVizGold
 from weft.benchmarks.planviz.facts import PlanFacts, read_plan_facts
 from weft.benchmarks.planviz.official import OFFICIAL
@@ -269,7 +269,7 @@ class PlanViz(Benchmark):
         max_score = rubric.MAX_SCORE
         if question.metrics == (rubric.CORRECT,):
             max_score = len(question.gold.points)
-        return released.parse_score(text, question.value_key, max_score)
+        return official_reading.parse_score(text, question.value_key, max_score)
 
     def to_scores(self, question: Question, parsed: dict[str, Any]) -> Sequence[Score]:
         if question.metrics == (rubric.CORRECT,) and not question.text_only:

@@ -8,7 +8,7 @@ its own, beside the rows that papers printed by it.
 from collections.abc import Mapping, Sequence
 
 from weft.benchmarks.official import UNSCORED, MissingScore, Official
-from weft.benchmarks.risebench import released
+from weft.benchmarks.risebench import official_reading
 from weft.benchmarks.risebench.facts import EditRules, ReleasedScores
 from weft.benchmarks.risebench.scoring import FULL, combine, list_metrics
 from weft.types import OfficialReading, Question, Verdict
@@ -45,7 +45,7 @@ class RiseOfficial(Official):
         """Read a reply. The script never asks again: the text that it keeps has its numbers, or none."""
         if not question.text_only:
             return {}
-        numbers = released.read_numbers(text)
+        numbers = official_reading.read_numbers(text)
         if len(numbers) == 1:
             return {question.metrics[0]: OfficialReading(float(numbers[0]))}
         return {question.metrics[0]: OfficialReading(text=" ".join(map(str, numbers)))}

@@ -12,7 +12,7 @@ from weft.benchmarks.base import Assessment, JudgedTurn, SampleGroups, WeightedM
 from weft.benchmarks.edits.protocol import JudgedEdits, PartVerdicts
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
-from weft.benchmarks.risebench import data, released, rubric, scoring, tables
+from weft.benchmarks.risebench import data, official_reading, rubric, scoring, tables
 from weft.benchmarks.risebench.data import RiseGold
 from weft.benchmarks.risebench.facts import EditRules, ReleasedScores, read_edit_rules
 from weft.benchmarks.risebench.official import OFFICIAL, is_complete, read_edit
@@ -90,7 +90,7 @@ class RiseBench(JudgedEdits):
         """Read a reply to a released prompt, which ends with a line of text."""
         if not question.text_only or text.lstrip().startswith(("{", "```")):
             return None
-        return released.parse_score(text, rubric.max_score(question.gold))
+        return official_reading.parse_score(text, rubric.max_score(question.gold))
 
     def to_scores(self, question: Question, parsed: dict[str, Any]) -> Sequence[Score]:
         (score,) = super().to_scores(question, parsed)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.benchmarks.official import NO_MODEL_OUTPUT, NO_SCORE, UNSCORED, LeftOut, MissingScore, Official
-from weft.benchmarks.rover import released
+from weft.benchmarks.rover import official_reading
 from weft.benchmarks.rover.facts import read_rover_facts
 from weft.types import OfficialReading, Question, Verdict
 
@@ -33,7 +33,7 @@ class RoverOfficial(Official):
 
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
         (metric,) = question.metrics
-        reading = released.build_reading(text, f"{metric}_score", loose=self._loose)
+        reading = official_reading.build_reading(text, f"{metric}_score", loose=self._loose)
         if reading is None:
             return {}
         return {metric: reading}
@@ -52,7 +52,7 @@ class RoverOfficial(Official):
             return SummaryStops(f"the released summary stops at the score {reading.text!r}")
         if reading.score is None:
             return NO_SCORE
-        return released.to_points(reading.score)
+        return official_reading.to_points(reading.score)
 
     def find_reading(self, verdict: Verdict) -> OfficialReading | MissingScore:
         if verdict.by == "failure":

@@ -64,7 +64,9 @@ async def open_study_source(
         raise UserError(
             f"{stored.id} is not a run of a dataset: people annotate runs of `weft run`, `weft score` and `weft judge`"
         )
-    config = RunConfig(judge="constant/max", data=data, benchmark=benchmark, home=home, prompts=prompts, probe=False)
+    config = RunConfig(
+        judge="constant/max", data=data, benchmark=benchmark, home=home, prompts=prompts, preflight=False
+    )
     async with open_run(config, StoredRun(stored.id), dry=True) as session:
         warning = _check_prompts(session.plan, stored.record.manifest)
         replies = group_dialogues(stored.turns)

@@ -86,7 +86,7 @@ class Exam(Struct, frozen=True):
     prompts: str = "weft"
     concurrency: int | None = None
     seed: int = 0
-    probe: bool = False
+    preflight: bool = False
 
     @property
     def folder(self) -> Path:
@@ -192,7 +192,7 @@ class Exam(Struct, frozen=True):
             model_options=options,
             judge_options={} if judge else self.judge_options,
             concurrency=self.concurrency,
-            probe=self.probe and not judge,
+            preflight=self.preflight and not judge,
             **more,
         )
         return Sitting(f"{paper.benchmark} {side} {condition}", paper, condition, side, job)
@@ -231,7 +231,7 @@ class Exam(Struct, frozen=True):
             judge_options={} if is_reference else self.judge_options,
             concurrency=self.concurrency,
             budget=limit,
-            probe=False,
+            preflight=False,
         )
         return open_run(config, StoredAnswers(tuple(runs[name] for name in sitting.fight)), budget=budget)
 
