@@ -29,6 +29,7 @@ DATA = {
     "risebench": "tabletop-risebench",
     "imgedit": "tabletop-imgedit",
     "geneval": "tabletop-geneval",
+    "mmvet": "tabletop-mmvet",
 }
 
 

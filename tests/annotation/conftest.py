@@ -31,6 +31,7 @@ BENCHMARKS = {
     "risebench": "tabletop-risebench",
     "imgedit": "tabletop-imgedit",
     "weaverbench": "tabletop-weaver",
+    "mmvet": "tabletop-mmvet",
 }
 
 

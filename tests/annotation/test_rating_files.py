@@ -84,7 +84,8 @@ def brought(home: Path, source: StudySource, file: Path) -> Any:
 
 
 @pytest.mark.parametrize(
-    "benchmark", ["weave", "imug", "rover-ig", "rover-tg", "planviz", "weaverbench", "gedit", "risebench", "imgedit"]
+    "benchmark",
+    ["weave", "imug", "rover-ig", "rover-tg", "planviz", "weaverbench", "gedit", "risebench", "imgedit", "mmvet"],
 )
 def test_a_table_goes_out_and_comes_back_the_same(
     benchmark: str, copied: Path, sources: dict[str, StudySource], tmp_path: Path

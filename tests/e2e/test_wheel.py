@@ -95,6 +95,7 @@ def test_weft_from_a_wheel_makes_runs_and_reports(clean: Path, tmp_path: Path):
         "risebench",
         "imgedit",
         "geneval",
+        "mmvet",
     )
     place, version, tables = call(clean / "python", tmp_path, "-c", ALL, *benchmarks).splitlines()
     assert Path(place).is_relative_to(clean.parent) and version == "0.1.0 Apache-2.0" and int(tables) >= len(benchmarks)

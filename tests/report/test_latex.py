@@ -36,6 +36,7 @@ BENCHMARKS = (
     "gedit",
     "risebench",
     "imgedit",
+    "mmvet",
 )
 MADE = {"weave": ("weave",), "imug": ("imug",), "rover": ("rover-ig", "rover-tg"), "planviz": ("planviz",)}
 COMPOSED = "weaver:planner=openai-chat/Qwen/Qwen3-VL-32B-Instruct,visualizer=openai-images/Qwen/Qwen-Image-Edit-2509 [3 judgements each]"

@@ -46,6 +46,7 @@ HEADLINES = {  # the table, the row's subset and the column that have the headli
     "gedit": ("EN: overall score by task", "", "Avg"),
     "risebench": (": accuracy", "", "Overall"),
     "imgedit": (": basic", "", "Overall"),
+    "mmvet": ("by capability", "", "Total"),
 }
 # of both tasks, and of both languages, no cell has it
 OPTIONS: Mapping[str, Mapping[str, Any]] = {

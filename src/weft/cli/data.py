@@ -43,7 +43,7 @@ def make_data(
             metavar="NAME",
             help="tabletop-weave, tabletop-weave-memory, tabletop-weave-single, tabletop-imug, tabletop-rover, "
             "tabletop-planviz, tabletop-weaver, tabletop-gedit, "
-            "tabletop-risebench, tabletop-imgedit or tabletop-geneval.",
+            "tabletop-risebench, tabletop-imgedit, tabletop-geneval or tabletop-mmvet.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="PATH", help="The folder to write to.")],

@@ -15,6 +15,7 @@ from weft_tabletop.make.edits import write_gedit, write_imgedit, write_risebench
 from weft_tabletop.make.enlarged import check_side, enlarge
 from weft_tabletop.make.geneval import write_geneval
 from weft_tabletop.make.imug import imug_dialogues, write_imug
+from weft_tabletop.make.mmvet import write_mmvet
 from weft_tabletop.make.planviz import write_planviz
 from weft_tabletop.make.rover import write_rover
 from weft_tabletop.make.weave import memory_dialogues, single_dialogues, weave_dialogues, write_weave
@@ -53,4 +54,5 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "tabletop-imgedit": write_imgedit,
     "tabletop-risebench": write_risebench,
     "tabletop-geneval": write_geneval,
+    "tabletop-mmvet": write_mmvet,
 }
