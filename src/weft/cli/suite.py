@@ -27,6 +27,7 @@ from weft.cli.terminal import open_in_browser, print_or_write, say
 if TYPE_CHECKING:
     from weft.evaluation.session import Session
     from weft.evaluation.suite import ScoreCard
+    from weft.report.select import Choices
     from weft.store.journal import Journal
 
 app = typer.Typer(cls=HelpGroup, no_args_is_help=True, rich_markup_mode=None)
@@ -139,13 +140,22 @@ def report(
     average: Annotated[
         bool, typer.Option("--average", help="Add a mean over benchmarks, although they measure different things.")
     ] = False,
+    published: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="The papers' tables over several benchmarks with our rows below theirs, in place of the card: "
+            "weave-3, weave-4, weaver-3, with commas.",
+        ),
+    ] = None,
     open: OpenOption = False,
     benchmark: OwnBenchmarkOption = None,
     home: HomeOption = DEFAULT_HOME,
 ) -> None:
     """Show the score card: headline scores with intervals, and costs.
 
-    The page (html) also has every benchmark's main table.
+    The page (html) also has every benchmark's main table. With --published: the tables in which papers compare models
+    over several benchmarks, with our rows.
 
     Examples:
 
@@ -154,7 +164,10 @@ def report(
       weft suite report --format html --open
 
       weft suite report --format latex --out card.tex
+
+      weft suite report --published weave-3,weave-4,weaver-3
     """
+    from weft.errors import UserError
     from weft.evaluation.imports.store import load
     from weft.evaluation.suite import build_score_card
     from weft.report import score_card
@@ -162,6 +175,12 @@ def report(
     from weft.report.select import parse_choices
 
     check_format(format, FORMATS)
+    if published is not None:
+        if average:
+            raise UserError("--average is of the score card: leave it out, or leave out --published")
+        choices = parse_choices({"tables": tables, "intervals": intervals, "label": label}, format)
+        _report_papers(published, format, out, choices, benchmark, home, open=open)
+        return
     if format == "text":
         _print_score_card(home, benchmark, average=average)
         return
@@ -185,7 +204,9 @@ def import_results(
     results: Annotated[
         Path,
         typer.Argument(
-            metavar="PATH", help="The folder of one run of evalscope, lmms-eval or VLMEvalKit, or its results."
+            metavar="PATH",
+            help="The folder of one run of evalscope, lmms-eval or VLMEvalKit, or its results; or the results of "
+            "DPG-Bench's script.",
         ),
     ],
     model: Annotated[str, typer.Option(metavar="NAME", help="The model, as the score card names it.")],
@@ -196,7 +217,7 @@ def import_results(
     ] = None,
     home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Put the results of another tool on the score card: MMMU, MathVista, MMBench and others.
+    """Put the results of another tool on the score card: MMMU, MathVista, MMBench, DPG-Bench and others.
 
     The card names tool, version, task and judge. A request that failed is unscored, whatever the tool made of it; the
     interval comes from the tool's samples. A run on a part of a task (--limit) is refused. The scores are kept in
@@ -209,6 +230,8 @@ def import_results(
       weft suite import logs/bagel/20261119_135539_results.json --model bagel --metric mmmu_acc
 
       weft suite import outputs/bagel/T20261119 --model bagel --full 1
+
+      weft suite import images/dpg-bench_20261119-135539_results.txt --model bagel
     """
     import time
 
@@ -236,6 +259,38 @@ def _open_journal(home: Path, *, needed: bool) -> "Journal | None":
     if not needed and not journal_file(home).exists():
         return None
     return open_journal(home)
+
+
+def _report_papers(
+    names: str, format: str, out: Path | None, choices: "Choices", benchmark: Any, home: Path, *, open: bool
+) -> None:
+    """Print or write the papers' tables with our rows, of which there may be none yet."""
+    from weft.cli.screen import Screen
+    from weft.cli.tables import print_table
+    from weft.evaluation.imports.store import load
+    from weft.evaluation.suite import find_suite_runs
+    from weft.report import score_card
+    from weft.report.paper_cards import build_paper_tables, parse_papers
+    from weft.report.render import render
+
+    cards = parse_papers(names)
+    journal = _open_journal(home, needed=False)
+    runs = {} if journal is None else find_suite_runs(journal, benchmark)
+    tables = build_paper_tables(cards, runs, journal, load(home), benchmark)
+    if format == "text":
+        screen = Screen(soft_wrap=True)
+        for table in tables:
+            print_table(screen, table)
+            screen.print(table.note)
+        return
+    if format != "html":
+        print_or_write(render(tables, [], format, choices), out)
+        return
+    path = out or Path("reports") / "papers.html"
+    score_card.write_papers(tables, path)
+    say(path)
+    if open:
+        open_in_browser(path.absolute().as_uri())
 
 
 def _print_score_card(home: Path, benchmark: Any = None, *, average: bool = False) -> None:

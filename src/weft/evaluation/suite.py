@@ -206,6 +206,12 @@ def _imported_cell(score: ImportedScore) -> Cell:
     return Cell(score.value, score.scored, score.expected, score.low, score.high, digits=1)
 
 
+def find_suite_runs(journal: Journal, benchmarks: Any = None) -> dict[str, dict[str, str]]:
+    """Return the ids of the latest runs of suites, by model and section."""
+    latest = _find_latest(journal, benchmarks)
+    return {model: {name: run.record.id for name, run in runs.items()} for model, runs in latest.items()}
+
+
 def _find_latest(journal: Journal, benchmarks: Any) -> dict[str, dict[str, RunEntry]]:
     """The latest runs of suites by model and section."""
     latest: dict[str, dict[str, RunEntry]] = {}

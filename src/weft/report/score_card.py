@@ -1,6 +1,6 @@
 """A suite's score card as one page: the scores, what they cost, and each benchmark's first table with all its runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,15 @@ def write(
         bodies,
     )
     page = build_page("weft: score card", page_header("", "", {}), main, kind="numbers")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_file(out, page.encode(), world_readable=True)
+
+
+def write_papers(tables: Sequence[Table], out: Path) -> None:
+    """Write a page of papers' tables over several benchmarks, with our rows."""
+    sections = [tag("section", tag("h2", inline_text(table.title)), render_table(table)) for table in tables]
+    main = tag("main", tag("h1", "Papers' tables, with our rows"), sections)
+    page = build_page("weft: papers' tables", page_header("", "", {}), main, kind="numbers")
     out.parent.mkdir(parents=True, exist_ok=True)
     write_file(out, page.encode(), world_readable=True)
 

@@ -1,1 +1,2 @@
-"""Results of other tools (evalscope, lmms-eval, VLMEvalKit) as scores of a suite: read, checked and kept in a home."""
+"""Results of other tools as scores of a suite: read, checked and kept in a home. The tools are evalscope, lmms-eval,
+VLMEvalKit, and DPG-Bench's script."""

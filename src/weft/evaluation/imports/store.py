@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from weft.errors import UserError
-from weft.evaluation.imports import evalscope, lmms_eval, vlmevalkit
+from weft.evaluation.imports import dpg, evalscope, lmms_eval, vlmevalkit
 from weft.evaluation.imports.score import ImportedScore
 from weft.store.blobs import write_file
 from weft.untrusted import open_file
@@ -17,7 +17,7 @@ MAX_SCORES = 100_000
 
 
 def read_results(path: Path, model: str, metric: str = "", full: float | None = None) -> list[ImportedScore]:
-    """Read what another tool wrote, whichever of the three it was. Raises UserError for anything else.
+    """Read what another tool wrote, whichever of them it was. Raises UserError for anything else.
 
     `path`: the folder of one run, or its file of results. `metric`: if a task has several. `full`: the full marks of
     the tool's scale, if its files do not say.
@@ -36,9 +36,12 @@ def read_results(path: Path, model: str, metric: str = "", full: float | None = 
     results = lmms_eval.find_results(path)
     if results is not None:
         return lmms_eval.read(results, model, metric, full)
+    dpg_results = dpg.find_results(path)
+    if dpg_results is not None:
+        return dpg.read(dpg_results, model)
     raise UserError(
         f"{path}: not a result that weft can read: give the folder of one run of evalscope (with reports/), lmms-eval "
-        "(with TIME_results.json) or VLMEvalKit (with status.json)"
+        "(with TIME_results.json) or VLMEvalKit (with status.json), or the NAME_results.txt of DPG-Bench's script"
     )
 
 
