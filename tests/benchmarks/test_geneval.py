@@ -319,6 +319,12 @@ def test_the_judge_is_the_detector_where_none_is_named(tmp_path: Path, monkeypat
     assert job[2].judge == "constant/max", "the judge of a suite reads; here a program decides"
 
 
+def test_a_judge_that_says_the_same_of_every_image_finds_the_first_class(tmp_path: Path):
+    data = write(tmp_path / "data", [record()])
+    run = weft.evaluate("geneval", data=data, model=Drawing(), judge="constant/max", home=tmp_path / "home")
+    assert run.verdicts and all(verdict.value is not None for verdict in run.verdicts)
+
+
 def test_people_are_not_asked_to_list_objects(tmp_path: Path):
     data = write(tmp_path / "data", [record()])
     run = weft.evaluate("geneval", data=data, model=Drawing(), judge=detecting(), home=tmp_path / "home")

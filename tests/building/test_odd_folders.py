@@ -37,6 +37,15 @@ def test_a_pipe_in_a_builds_folder_is_not_waited_for(tmp_path: Path, name: str):
         build(tmp_path / "out", seeds=4)
 
 
+@pytest.mark.parametrize("home", ["\0", "x" * 5000])
+def test_a_home_that_can_be_no_path_is_refused(tmp_path: Path, home: str):
+    build(tmp_path / "out", seeds=4)
+    file = tmp_path / "out" / "build.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "home": home}))
+    with pytest.raises(UserError, match="its home is no path"):
+        export(tmp_path / "out", "parquet", tmp_path / "copy")
+
+
 def test_a_part_that_a_kill_left_twice_counts_once(tmp_path: Path):
     build(tmp_path / "out", seeds=4)
     whole = files(tmp_path / "out")

@@ -1,11 +1,6 @@
-"""Results of evalscope, lmms-eval and VLMEvalKit on a score card: what is read, what is unscored, what is refused.
+"""Results of evalscope, lmms-eval and VLMEvalKit on a score card: what is read, what is unscored, what is refused."""
 
-The files here are small ones in the shape of those that the tools write.
-"""
-
-import json
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,114 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tool_results import evalscope_run, lmms_run, vlmevalkit_run, write_lines, write_sheet
 from weft.errors import UserError
 from weft.evaluation.imports.score import ImportedScore, SampleScore, combine
 from weft.evaluation.imports.store import load, read_results, save
 from weft.evaluation.suite import build_score_card
 
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] Connection error."
-
-
-def write_json(path: Path, value: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value))
-    return path
-
-
-def write_lines(path: Path, rows: Sequence[Any]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def evalscope_run(
-    folder: Path, scores: Sequence[float], *, errored: int = 0, limit: str = "null", statuses: Sequence[str] = ()
-) -> Path:
-    config = folder / "configs" / "task_config.yaml"
-    config.parent.mkdir(parents=True)
-    config.write_text(f"datasets:\n- mmmu\n- math_vista\nevalscope_version: 1.14.1\nlimit: {limit}\nmodel: tiny\n")
-    metric = {
-        "identity": {"name": "accuracy"},
-        "num": len(scores),
-        "score": round(sum(scores) / len(scores), 4),
-        "semantics": {"value_range": {"min": 0.0, "max": 1.0}},
-    }
-    report = {
-        "schema_version": 2,
-        "model_name": "tiny",
-        "metrics": [metric],
-        "primary_metric_identity": {"name": "accuracy"},
-        "execution_summary": {"requested": len(scores) + errored, "errored": errored},
-    }
-    write_json(folder / "reports" / "tiny" / "mmmu.json", report)
-    reviews: list[Any] = []
-    for index, score in enumerate(scores):
-        status = statuses[index] if statuses else "success"
-        details = {"value": {"accuracy": score}, "status": status, "prediction": "ANSWER: A"}
-        reviews.append({"index": index, "sample_score": {"score": details, "group_id": index}})
-    write_lines(folder / "reviews" / "tiny" / "mmmu_Art.jsonl", reviews)
-    return folder
-
-
-def lmms_run(
-    folder: Path,
-    metric: str,
-    printed: float,
-    samples: Sequence[tuple[Any, str]],
-    *,
-    original: int = 0,
-    with_samples: bool = True,
-) -> Path:
-    results = {
-        "results": {"mmmu_val": {"alias": "mmmu_val", f"{metric},none": printed, f"{metric}_stderr,none": "N/A"}},
-        "n-samples": {"mmmu_val": {"original": original or len(samples), "effective": len(samples)}},
-        "model_name": "tiny",
-    }
-    path = write_json(folder / "20261119_120000_results.json", results)
-    if with_samples:
-        rows = [
-            {"doc_id": index, "filtered_resps": reply, metric: value} for index, (value, reply) in enumerate(samples)
-        ]
-        write_lines(folder / "20261119_120000_samples_mmmu_val.jsonl", rows)
-    return path
-
-
-def vlmevalkit_run(
-    folder: Path, printed: float, predictions: Sequence[str], suffix: str = ".tsv", **entry: Any
-) -> Path:
-    name = f"tiny_MMMU_DEV_VAL{suffix}"
-    dataset = {
-        "status": "done",
-        "judge_model": "gpt-4o-mini",
-        "primary_metric": "Overall",
-        "metrics": {"Overall": printed},
-        "prediction_file": name,
-        **entry,
-    }
-    path = write_json(folder / "status.json", {"model_name": "tiny", "datasets": {"MMMU_DEV_VAL": dataset}})
-    if suffix == ".tsv":
-        (folder / name).write_text(
-            "index\tprediction\n" + "".join(f"{n}\t{text}\n" for n, text in enumerate(predictions))
-        )
-    elif suffix == ".json":
-        write_json(folder / name, [{"index": n, "prediction": text} for n, text in enumerate(predictions)])
-    else:
-        write_sheet(folder / name, [["index", "prediction"], *[[str(n), text] for n, text in enumerate(predictions)]])
-    return path
-
-
-def write_sheet(path: Path, rows: Sequence[Sequence[str]]) -> None:
-    namespace = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-    texts = sorted({text for row in rows for text in row})
-    lines: list[str] = []
-    for number, row in enumerate(rows, start=1):
-        cells = [f'<c r="{"AB"[at]}{number}" t="s"><v>{texts.index(text)}</v></c>' for at, text in enumerate(row)]
-        lines.append(f"<row>{''.join(cells)}</row>")
-    with zipfile.ZipFile(path, "w") as archive:
-        shared = "".join(f"<si><t>{text}</t></si>" for text in texts)
-        archive.writestr("xl/sharedStrings.xml", f"<sst {namespace}>{shared}</sst>")
-        sheet = f"<worksheet {namespace}><sheetData>{''.join(lines)}</sheetData></worksheet>"
-        archive.writestr("xl/worksheets/sheet1.xml", sheet)
 
 
 def read_one(path: Path, **more: Any) -> ImportedScore:
@@ -272,3 +166,62 @@ def test_a_score_is_always_the_mean_of_what_was_answered(rows: list[tuple[float,
     assert outcome.value is not None and outcome.value == pytest.approx(100 * sum(answered) / len(answered))
     assert outcome.low is not None and outcome.high is not None and outcome.low <= outcome.value + 1e-9
     assert outcome.value <= outcome.high + 1e-9
+
+
+def a_task_elsewhere(folder: Path) -> Path:
+    path = lmms_run(folder, "acc", 0.5, [(1.0, "A"), (0.0, "B")])
+    path.write_text(path.read_text().replace("mmmu_val", "../" * 9 + "etc/passwd"))
+    return path
+
+
+def an_endless_name(folder: Path) -> Path:
+    return vlmevalkit_run(folder, 55.0, ["A"], prediction_file="x" * 5000)
+
+
+def a_name_that_is_a_pattern(folder: Path) -> Path:
+    report = evalscope_run(folder, [1.0]) / "reports" / "tiny" / "mmmu.json"
+    report.rename(report.with_name("a**b.json"))
+    (folder / "reports" / "tiny" / "c.json").write_text('{"schema_version": "\\n' + "x" * 10_000 + '"}')
+    return folder
+
+
+def more_samples_than_there_are_numbers(folder: Path) -> Path:
+    return lmms_run(folder, "acc", 0.5, [(1.0, "A")], original=10**300)
+
+
+def an_index_that_is_none(folder: Path) -> Path:
+    path = vlmevalkit_run(folder, 55.0, ["A"], ".xlsx")
+    write_sheet(folder / "tiny_MMMU_DEV_VAL.xlsx", [["index"]], "<v>", "<v>x")
+    return path
+
+
+def entities_in_another_alphabet(folder: Path) -> Path:
+    path = vlmevalkit_run(folder, 55.0, ["A"], ".xlsx")
+    with zipfile.ZipFile(folder / "tiny_MMMU_DEV_VAL.xlsx", "w") as archive:
+        entities = '<!DOCTYPE a [<!ENTITY b "prediction">]><a>&b;</a>'
+        archive.writestr(
+            "xl/worksheets/sheet1.xml", b'<?xml version="1.0" encoding="cp037"?>' + entities.encode("cp037")
+        )
+    return path
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        a_task_elsewhere,
+        an_endless_name,
+        a_name_that_is_a_pattern,
+        more_samples_than_there_are_numbers,
+        an_index_that_is_none,
+        entities_in_another_alphabet,
+    ],
+)
+def test_results_that_lie_are_refused_in_one_line(make: Any, tmp_path: Path):
+    with pytest.raises(UserError) as refused:
+        read_results(make(tmp_path / "run"), "mine", full=1.0)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 1000
+
+
+def test_a_score_beyond_full_marks_is_made_of_no_samples(tmp_path: Path):
+    lost = read_one(lmms_run(tmp_path, "acc", 0.5, [(60.0, "A"), (-59.0, "B"), (0.5, FAILED)]), full=1.0)
+    assert lost.value is None

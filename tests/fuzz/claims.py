@@ -138,7 +138,7 @@ async def _batch(
             else spoil_bytes(lines[number], chance)
         )
         lines[number] = spoilt.replace(b"\n", b" ").replace(b"\r", b" ")
-        doubted.add(f"n{number}")
+        doubted |= {f"n{number}"} | {name for name in honest if json.dumps(name).encode() in lines[number]}
     lines.append(
         json.dumps(
             {"custom_id": chance.choice(ODD), "key": chance.choice(ODD), "response": chance.choice(ODD)}

@@ -9,6 +9,9 @@ from weft import benchmarks
 from weft.benchmarks.base import Benchmark
 from weft_tabletop.make import WRITERS, make
 
+# records that are another benchmark's under another name
+OTHER_NAMES = {"geneval-long": ("evaluation_metadata.jsonl", "evaluation_metadata_long.jsonl")}
+
 
 def made_for(name: str, folder: Path, samples: int, seed: int) -> Path | None:
     """A dataset of a benchmark, if there is a maker of such."""
@@ -20,7 +23,11 @@ def made_for(name: str, folder: Path, samples: int, seed: int) -> Path | None:
     if kind is None:
         print(f"  {name}: no dataset of it can be made, so it is not attacked", flush=True)
         return None
-    return make(f"tabletop-{kind}", made, samples=samples, seed=seed)
+    make(f"tabletop-{kind}", made, samples=samples, seed=seed)
+    if name in OTHER_NAMES:
+        before, after = OTHER_NAMES[name]
+        (made / before).rename(made / after)
+    return made
 
 
 def all_of(folder: Path, samples: int, seed: int) -> dict[str, tuple[Benchmark, Path]]:

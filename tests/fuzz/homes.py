@@ -13,6 +13,7 @@ from fuzz import Broken
 from fuzz.commands import run_command
 from fuzz.files import _answers, _judges
 from fuzz.traps import OUTSIDE, TRAPS
+from tool_results import lmms_run
 from weft import api
 from weft.cli.app import app
 from weft.store.annotations import Annotation, Annotations, Study
@@ -41,6 +42,7 @@ COMMANDS: dict[str, list[str]] = {
     "rate json": ["rate", "last", "--export", "ratings.json", *HOME],
     "agree": ["agree", "last", *HOME],
     "suite report": ["suite", "report", *HOME],
+    "suite import": ["suite", "import", "{imported}", "--model", "copy", *HOME],
     "judge again": ["judge", "again", "last", "--judge", "constant/3", *HOME],
     "judge cards": ["judge", "cards", *HOME],
     "doctor": ["doctor", *HOME],
@@ -84,6 +86,7 @@ def try_home(chance: random.Random, work: Path, sound: Path, data: Path, right: 
     (work / "deep" / OUTSIDE / "file").write_text("not yours")
     (work / "deep" / "work").mkdir()
     shutil.copytree(sound, work / "deep" / "work" / "merged")
+    imported = lmms_run(work / "deep" / "work" / "tool", "acc", 0.5, [(1.0, "A"), (0.0, "B")])
     set_trap = []
     for name in chosen:
         try:
@@ -100,7 +103,7 @@ def try_home(chance: random.Random, work: Path, sound: Path, data: Path, right: 
     if "journal merge" not in commands:
         commands.insert(0, "journal merge")
     for name in commands:
-        words = [word.format(home=home, data=data, sound=sound) for word in COMMANDS[name]]
+        words = [word.format(home=home, data=data, sound=sound, imported=imported) for word in COMMANDS[name]]
         try:
             ended = run_command(words, work / "deep" / "work")
         except Broken as broken:

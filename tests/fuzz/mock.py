@@ -46,9 +46,11 @@ def filled(schema: dict[str, Any], chance: random.Random) -> Any:
     if kind == "array":
         entry = schema.get("items", {"type": "string"})
         for name, one in entry.get("properties", {}).items():
-            if "enum" in one and list(one["enum"]) == list(range(one["enum"][0], one["enum"][0] + len(one["enum"]))):
+            numbers = one.get("enum", ["none"])
+            if isinstance(numbers[0], int) and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
                 return [{**filled(entry, chance), name: number} for number in one["enum"]]
-        return [filled(entry, chance) for _ in range(schema.get("minItems", 1))]
+        made = [filled(entry, chance) for _ in range(schema.get("minItems", 1))]
+        return sorted(made) if entry.get("type") == "number" else made  # a box begins before it ends
     if kind in ("number", "integer"):
         return chance.randint(int(schema.get("minimum", 0)), int(schema.get("maximum", 10)))
     return chance.random() < 0.5 if kind == "boolean" else "A"

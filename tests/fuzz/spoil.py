@@ -3,6 +3,8 @@
 import copy
 import json
 import random
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 ODD: list[Any] = [
@@ -71,6 +73,37 @@ def spoil_json(value: Any, chance: random.Random) -> Any:
             )
         else:
             holder[last] = copy.deepcopy(chance.choice(ODD))
+    return value
+
+
+def spoil_file(
+    file: Path, chance: random.Random, values: Sequence[Any] | None = None, only: type | tuple[type, ...] = object
+) -> None:
+    """Spoil a file of JSON, or one line of a file of JSON lines. `values`: put one of them in the place of one that is
+    an instance of `only`, and leave the rest as it is."""
+    lines = file.read_text("utf-8", "replace").splitlines() if file.suffix == ".jsonl" else [file.read_text()]
+    number = chance.randrange(len(lines)) if lines else 0
+    try:
+        content = json.loads(lines[number])
+    except (ValueError, IndexError):  # it is spoilt already
+        return
+    spoilt = spoil_json(content, chance) if values is None else _put_value(content, chance, values, only)
+    lines[number] = json.dumps(spoilt)
+    file.write_text("".join(f"{line}\n" for line in lines), "utf-8", "replace")
+
+
+def _put_value(value: Any, chance: random.Random, values: Sequence[Any], only: type | tuple[type, ...]) -> Any:
+    value = copy.deepcopy(value)
+    found: list[tuple[Any, Any]] = []
+    for *parents, last in (place for place in places(value) if place):
+        holder = value
+        for key in parents:
+            holder = holder[key]
+        if isinstance(holder[last], only):
+            found.append((holder, last))
+    if found:
+        holder, last = chance.choice(found)
+        holder[last] = copy.deepcopy(chance.choice(values))
     return value
 
 

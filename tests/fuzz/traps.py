@@ -61,7 +61,16 @@ def places(home: Path) -> list[Path]:
     names = [
         *("journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "journal.sqlite-journal", "home.lock"),
         *("locks", "locks/run", "locks/home", "blobs", "shown", "shown/x", "weights.json", "annotation-links.json"),
-        *("judge-cards", "judge-cards/x.json", "tries", "demo", f"blobs/11/{'1' * 64}", "blobs/11"),
+        *(
+            "judge-cards",
+            "judge-cards/x.json",
+            "tries",
+            "demo",
+            "imported",
+            "imported/x.json",
+            f"blobs/11/{'1' * 64}",
+            "blobs/11",
+        ),
     ]
     runs = [f"locks/{record.id}" for record in _records(home)]
     return [*(home / name for name in (*names, *runs)), *images[:1], *(path.parent for path in images[:1])]

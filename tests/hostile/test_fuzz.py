@@ -22,6 +22,7 @@ COUNTS = {
     "weights": 5,
     "journals": 5,
     "homes": 4,
+    "imports": 40,
     "settings": 6,
     "tables": 40,
     "builds": 4,

@@ -27,6 +27,7 @@ FILE = "build.json"
 FORMAT = 1
 MAX_BYTES = 16 * 1024**2
 MAX_PART_SIZE = 100_000
+MAX_PATH_BYTES = 4096
 
 
 class BuildManifest(Struct, frozen=True):
@@ -130,10 +131,17 @@ def read_manifest(out: Path) -> BuildManifest:
     if manifest.format != FORMAT:
         raise UserError(f"{file} was written by another weft (format {manifest.format}, this one writes {FORMAT})")
     try:
+        check_home(manifest.home)
         check_size(manifest.seeds, manifest.part_size)
     except UserError as error:
         raise UserError(f"{file} cannot be read: {error}") from None
     return manifest
+
+
+def check_home(home: str) -> None:
+    """Raise UserError for a home that can be no path."""
+    if "\0" in home or len(os.fsencode(home)) > MAX_PATH_BYTES:
+        raise UserError("its home is no path")
 
 
 def check_size(seeds: int, part_size: int) -> None:

@@ -94,8 +94,9 @@ class ConstantJudge(UncachedEndpoint):
         """Return one entry for each number that an entry may carry, or as few entries as the schema allows."""
         entry = schema.get("items", {})
         for name, field in entry.get("properties", {}).items():
-            numbers = field.get("enum", ())
-            if numbers and list(numbers) == list(range(numbers[0], numbers[0] + len(numbers))):
+            numbers = list(field.get("enum", ()))
+            first = numbers[0] if numbers else None
+            if isinstance(first, int) and numbers == list(range(first, first + len(numbers))):
                 return [{**self._fill(entry), name: number} for number in numbers]
         return [self._fill(entry) for _ in range(schema.get("minItems", 1))]
 

@@ -6,7 +6,7 @@ Material: `made`, `classes`, `colored`.
 
 from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.geneval.rules import ImageRules
-from weft.benchmarks.prompts import fill_slots, object_schema
+from weft.benchmarks.prompts import fence_pieces, fill_slots, object_schema
 from weft.judges.detections import COLORS, NO_COLOR
 from weft.types import Question, Text
 
@@ -31,7 +31,9 @@ def build_question(judged_turn: JudgedTurn, metric: str) -> Question:
     slots = {
         "picture": [Text("\n"), image, Text("\n")],
         "size": [Text(f"{image.width} wide and {image.height} high, in")],
-        "classes": [Text("\n".join(f"- {name}" for name in classes))],
+        "classes": fence_pieces(
+            [(f"Class {number}", [Text(name)]) for number, name in enumerate(classes, 1)], "the names of the classes"
+        ),
         "colors": [Text(color_line)],
     }
     return judged_turn.ask(

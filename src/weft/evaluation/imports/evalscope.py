@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from glob import escape
 from pathlib import Path
 from typing import Any, cast
 
 from weft.errors import UserError
 from weft.evaluation.imports.score import ImportedScore, SampleScore, combine, find_full_marks, has_failed
-from weft.evaluation.imports.texts import find_files, list_of_dicts, number_or_none, read_json_lines, text_of
+from weft.evaluation.imports.texts import count_of, find_files, list_of_dicts, number_or_none, read_json_lines, text_of
 from weft.untrusted import dict_or_empty, read_json_file, read_text_file
 
 TOOL = "evalscope"
@@ -22,7 +23,9 @@ def read(folder: Path, model: str, metric: str, full: float | None) -> list[Impo
     """Return the scores of a run, one for each task; those of a run that stopped early have no number."""
     config = _read_config(folder)
     if config.get("limit", "null") != "null":
-        raise UserError(f"{folder}: only part of each task was run (limit: {config['limit']}); run it without a limit")
+        raise UserError(
+            f"{folder}: only part of each task was run (limit: {text_of(config['limit'])}); run it without a limit"
+        )
     reports = find_files(folder, "reports/*/*.json")
     scores = [_read_report(folder, report, config, model, metric, full) for report in reports]
     done = {report.stem for report in reports}
@@ -40,7 +43,7 @@ def _read_config(folder: Path) -> Mapping[str, str]:
     path = folder / CONFIG
     if not path.exists():
         return {}
-    return dict(re.findall(r"(?m)^(\w+): (.+?)\s*$", read_text_file(path)))
+    return {name: value.strip() for name, value in re.findall(r"(?m)^(\w+): (.+)$", read_text_file(path))}
 
 
 def _read_task_names(folder: Path) -> list[str]:
@@ -50,7 +53,7 @@ def _read_task_names(folder: Path) -> list[str]:
     listed = re.search(r"(?m)^datasets:\n((?:- .+\n)+)", read_text_file(path))
     if listed is None:
         return []
-    return re.findall(r"(?m)^- (.+?)\s*$", listed[1])
+    return [name.strip() for name in re.findall(r"(?m)^- (.+)$", listed[1])]
 
 
 def _read_report(
@@ -58,7 +61,8 @@ def _read_report(
 ) -> ImportedScore:
     report = dict_or_empty(read_json_file(path))
     if report.get("schema_version") != 2:
-        raise UserError(f"{path}: its schema_version is {report.get('schema_version')!r}; weft reads version 2")
+        version = text_of(repr(report.get("schema_version")))
+        raise UserError(f"{path}: its schema_version is {version}; weft reads version 2")
     served_model = text_of(report.get("model_name"))
     chosen = _choose_metric(path, report, metric)
     name = text_of(dict_or_empty(chosen.get("identity")).get("name"))
@@ -69,9 +73,9 @@ def _read_report(
     value_range = dict_or_empty(dict_or_empty(chosen.get("semantics")).get("value_range"))
     full = find_full_marks(f"{path.name}, {name}", printed, samples, full, number_or_none(value_range.get("max")))
     execution = dict_or_empty(report.get("execution_summary"))
-    requested = _count(execution.get("requested"))
-    errored = _count(execution.get("errored"))
-    expected = max(requested, _count(chosen.get("num")) + errored, len(samples))
+    requested = count_of(path, execution.get("requested"))
+    errored = count_of(path, execution.get("errored"))
+    expected = max(requested, count_of(path, chosen.get("num")) + errored, len(samples))
     outcome = combine(printed, samples, full, max(expected - errored, len(samples)))
     notes = list(outcome.notes)
     if errored:
@@ -104,12 +108,12 @@ def _choose_metric(path: Path, report: Mapping[str, Any], metric: str) -> Mappin
     if not wanted and len(metrics) == 1:
         return next(iter(metrics.values()))
     if wanted not in metrics:
-        raise UserError(f"{path}: give --metric: it has {', '.join(metrics) or 'no metric'}")
+        raise UserError(f"{path}: give --metric: it has {text_of(', '.join(metrics)) or 'no metric'}")
     return metrics[wanted]
 
 
 def _read_samples(folder: Path, report: Path, metric: str) -> Iterator[SampleScore]:
-    for path in find_files(folder, f"reviews/{report.parent.name}/{report.stem}_*.jsonl"):
+    for path in find_files(folder, f"reviews/{escape(report.parent.name)}/{escape(report.stem)}_*.jsonl"):
         subset = path.stem.removeprefix(f"{report.stem}_")
         for line in read_json_lines(path):
             score = dict_or_empty(line.get("sample_score"))
@@ -145,10 +149,3 @@ def _describe_stopped(folder: Path, predictions: Path, config: Mapping[str, str]
         expected=answered,
         notes=(f"the tool stopped after {answered} replies, before it scored them: run it again",),
     )
-
-
-def _count(value: Any) -> int:
-    number = number_or_none(value)
-    if number is None or number < 0:
-        return 0
-    return int(number)

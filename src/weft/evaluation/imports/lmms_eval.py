@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from weft.errors import UserError
 from weft.evaluation.imports.score import ImportedScore, SampleScore, combine, find_full_marks, has_failed
-from weft.evaluation.imports.texts import find_files, number_or_none, read_json_lines, text_of
+from weft.evaluation.imports.texts import count_of, find_files, find_inside, number_or_none, read_json_lines, text_of
 from weft.untrusted import dict_or_empty, read_json_file
 
 TOOL = "lmms-eval"
@@ -46,15 +46,16 @@ def _read_task(
     full: float | None,
 ) -> ImportedScore:
     counts = dict_or_empty(dict_or_empty(results.get("n-samples")).get(task))
-    original = int(number_or_none(counts.get("original")) or 0)
-    effective = int(number_or_none(counts.get("effective")) or 0)
+    original = count_of(path, counts.get("original"))
+    effective = count_of(path, counts.get("effective"))
     if effective < original:
-        raise UserError(f"{path}: {task} was run on {effective} of {original} samples; run it without --limit")
+        raise UserError(f"{path}: {text_of(task)} was run on {effective} of {original} samples; run it without --limit")
     name, printed = _choose_metric(path, task, values, metric)
-    samples_file = path.with_name(f"{path.name.removesuffix(ENDING)}_samples_{task}.jsonl")
-    if not samples_file.is_file():
+    samples_name = f"{path.name.removesuffix(ENDING)}_samples_{task}.jsonl"
+    samples_file = find_inside(path.parent, samples_name)
+    if samples_file is None:
         raise UserError(
-            f"{samples_file} is missing, and lmms-eval counts failed requests as answers: "
+            f"{path.parent}/{text_of(samples_name)} is missing, and lmms-eval counts failed requests as answers: "
             "run it with --log_samples, and import its whole folder"
         )
     samples = list(_read_samples(samples_file, name))

@@ -2,9 +2,10 @@
 
 import csv
 import io
-import re
+import lzma
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 from xml.etree import ElementTree
@@ -14,6 +15,20 @@ from weft.untrusted import dict_or_empty, parse_json, read_bytes_file, read_text
 
 COLUMN = "prediction"
 MAX_SHEET_BYTES = 512 * 1024**2
+PIECE_BYTES = 1 << 20
+MAX_DIGITS = 9  # of the number of a shared text
+BROKEN_SHEET = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    ElementTree.ParseError,
+    NotImplementedError,  # a compression that is not known
+    RuntimeError,  # an encrypted member
+    LookupError,
+    ValueError,
+    EOFError,
+    OSError,
+)
 NAMESPACE = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
@@ -22,14 +37,26 @@ def read_predictions(path: Path) -> list[str]:
     if path.suffix == ".json":
         rows = _read_json(path)
     elif path.suffix == ".tsv":
-        rows = list(csv.DictReader(io.StringIO(read_text_file(path)), delimiter="\t"))
+        rows = _read_table(path)
     elif path.suffix == ".xlsx":
-        rows = list(_read_sheet(path))
+        return _read_sheet(path)
     else:
         raise UserError(f"{path}: predictions are read from .xlsx, .tsv and .json")
     if not rows or not any(COLUMN in row for row in rows):
         raise UserError(f"{path}: it has no column {COLUMN}")
     return [str(row.get(COLUMN, "")) for row in rows]
+
+
+def _read_table(path: Path) -> list[dict[str, Any]]:
+    text = read_text_file(path)
+    limit = csv.field_size_limit(len(text) + 1)  # a reply may be long
+    reader = csv.DictReader(io.StringIO(text), delimiter="\t")
+    try:
+        return [{COLUMN: row[COLUMN]} for row in reader if COLUMN in row]
+    except csv.Error as error:
+        raise UserError(f"{path}: broken .tsv, line {reader.line_num}: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _read_json(path: Path) -> list[dict[str, Any]]:
@@ -41,49 +68,121 @@ def _read_json(path: Path) -> list[dict[str, Any]]:
     return [{COLUMN: value} for value in predictions.values()]
 
 
-def _read_sheet(path: Path) -> Iterator[dict[str, str]]:
-    """Yield the rows of the first sheet, by the names in its first row."""
+def _read_sheet(path: Path) -> list[str]:
+    """Return the column of predictions in the first sheet, whose first row has the names."""
     try:
         with zipfile.ZipFile(io.BytesIO(read_bytes_file(path))) as archive:
-            shared = _read_shared_texts(archive)
-            sheet = _parse_member(archive, "xl/worksheets/sheet1.xml")
-    except (zipfile.BadZipFile, KeyError, ElementTree.ParseError, NotImplementedError, RuntimeError) as error:
+            shared = _SharedTexts()
+            if "xl/sharedStrings.xml" in archive.namelist():
+                _parse_member(archive, "xl/sharedStrings.xml", shared)
+            sheet = _Sheet(shared.texts)
+            _parse_member(archive, "xl/worksheets/sheet1.xml", sheet)
+    except BROKEN_SHEET as error:
         raise UserError(f"{path}: broken .xlsx: {type(error).__name__}: {error}") from None
-    names: dict[str, str] = {}
-    for row in sheet.iter(f"{NAMESPACE}row"):
-        values = {_column_of(cell): _text_in(cell, shared) for cell in row.iter(f"{NAMESPACE}c")}
-        if not names:
-            names = values
-            continue
-        yield {names[column]: value for column, value in values.items() if column in names}
+    if not sheet.column:
+        raise UserError(f"{path}: it has no column {COLUMN}")
+    return sheet.predictions
 
 
-def _parse_member(archive: zipfile.ZipFile, name: str) -> ElementTree.Element:
-    if archive.getinfo(name).file_size > MAX_SHEET_BYTES:
-        raise UserError(f"{name} has more than {MAX_SHEET_BYTES:,} bytes")
+def _parse_member(archive: zipfile.ZipFile, name: str, target: "_SharedTexts | _Sheet") -> None:
+    """Parse a member piece by piece; no tree of it is built, so that memory does not grow with its elements."""
+    parser = ElementTree.XMLParser(target=target, encoding="utf-8")
+    size = 0
     with archive.open(name) as member:
-        data = member.read(MAX_SHEET_BYTES + 1)
-    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-        raise UserError(f"{name} declares entities, which no spreadsheet needs")
-    return ElementTree.fromstring(data)
+        while piece := member.read(PIECE_BYTES):
+            size += len(piece)
+            if size > MAX_SHEET_BYTES:
+                raise UserError(f"{name} has more than {MAX_SHEET_BYTES:,} bytes")
+            parser.feed(piece)
+    parser.close()
 
 
-def _read_shared_texts(archive: zipfile.ZipFile) -> list[str]:
-    if "xl/sharedStrings.xml" not in archive.namelist():
-        return []
-    root = _parse_member(archive, "xl/sharedStrings.xml")
-    return ["".join(piece.text or "" for piece in entry.iter(f"{NAMESPACE}t")) for entry in root]
+class _Target:
+    """What happens in a file of a spreadsheet, element by element."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+
+    def doctype(self, *_: Any) -> None:
+        raise UserError("it declares entities, which no spreadsheet needs")
+
+    def data(self, data: str) -> None:
+        self._text.append(data)
+
+    def _take_text(self) -> str:
+        text = "".join(self._text)
+        self._text.clear()
+        return text
+
+    def close(self) -> None:
+        return
 
 
-def _column_of(cell: ElementTree.Element) -> str:
-    return re.sub(r"[0-9]+$", "", cell.get("r", ""))
+class _SharedTexts(_Target):
+    """Collects the texts that cells name by their number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._pieces: list[str] = []
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._text.clear()
+
+    def end(self, tag: str) -> None:
+        if tag == f"{NAMESPACE}t":
+            self._pieces.append(self._take_text())
+        if tag == f"{NAMESPACE}si":
+            self.texts.append("".join(self._pieces))
+            self._pieces.clear()
 
 
-def _text_in(cell: ElementTree.Element, shared: list[str]) -> str:
-    value = cell.find(f"{NAMESPACE}v")
-    if cell.get("t") == "s" and value is not None:
-        index = int(value.text or "-1")
-        return shared[index] if 0 <= index < len(shared) else ""
-    if cell.get("t") == "inlineStr":
-        return "".join(piece.text or "" for piece in cell.iter(f"{NAMESPACE}t"))
-    return "" if value is None else value.text or ""
+class _Sheet(_Target):
+    """Collects one column: the one whose cell in the first row is `prediction`."""
+
+    def __init__(self, shared: Sequence[str]) -> None:
+        super().__init__()
+        self.predictions: list[str] = []
+        self.column = ""
+        self._shared = shared
+        self._has_names = False
+        self._cell: Mapping[str, str] = {}
+        self._cell_text = ""
+        self._row_text = ""
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._text.clear()
+        if tag == f"{NAMESPACE}c":
+            self._cell = attributes
+            self._cell_text = ""
+
+    def end(self, tag: str) -> None:
+        if tag == f"{NAMESPACE}v":
+            self._cell_text = self._take_text()
+        elif tag == f"{NAMESPACE}t":
+            self._cell_text += self._take_text()
+        elif tag == f"{NAMESPACE}c":
+            self._end_cell()
+        elif tag == f"{NAMESPACE}row":
+            if self._has_names:
+                self.predictions.append(self._row_text)
+            self._has_names = True
+            self._row_text = ""
+
+    def _end_cell(self) -> None:
+        column = self._cell.get("r", "").rstrip("0123456789")
+        if self._has_names and column != self.column:
+            return
+        text = self._cell_text
+        if self._cell.get("t") == "s":
+            text = self._find_shared(text)
+        if self._has_names:
+            self._row_text = text
+        elif text == COLUMN:
+            self.column = column
+
+    def _find_shared(self, number: str) -> str:
+        if not number.isascii() or not number.isdigit() or len(number) > MAX_DIGITS:
+            return ""
+        index = int(number)
+        return self._shared[index] if index < len(self._shared) else ""

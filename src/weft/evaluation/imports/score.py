@@ -129,11 +129,16 @@ def _cluster(samples: Sequence[SampleScore], full: float) -> Mapping[str, list[f
 
 
 def _mean_of(samples: Sequence[SampleScore], full: float) -> float | None:
-    """Return the mean of all samples, failed ones included, as the tool formed it; None if one has no number."""
-    values = [sample.value for sample in samples]
-    if not values or any(value is None for value in values):
-        return None
-    return math.fsum(value or 0.0 for value in values) / len(values) / full
+    """Return the mean of all samples, failed ones included, as the tool formed it.
+
+    None if one has no number from 0 to full marks: then the tool's number is not the mean of such.
+    """
+    values: list[float] = []
+    for sample in samples:
+        if sample.value is None or not 0 <= sample.value <= full:
+            return None
+        values.append(sample.value / full)
+    return math.fsum(values) / len(values) if values else None
 
 
 def find_full_marks(
@@ -147,7 +152,7 @@ def find_full_marks(
     full = chosen or known
     if full is None:
         for candidate in FULL_MARKS:
-            mean = _mean_of(samples, 1.0)
+            mean = _mean_of(samples, 1.0)  # samples have 0 to 1
             if mean and abs(mean - printed / candidate) <= TOLERANCE:
                 full = candidate
     if full is None and printed > 1:

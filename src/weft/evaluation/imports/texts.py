@@ -10,6 +10,7 @@ from weft.untrusted import dict_or_empty, format_for_terminal, parse_json, read_
 
 MAX_FILES = 10_000
 MAX_NAME = 200
+MAX_COUNT = 10**9
 
 
 def number_or_none(value: Any) -> float | None:
@@ -23,6 +24,16 @@ def number_or_none(value: Any) -> float | None:
     if not math.isfinite(number):
         return None
     return number
+
+
+def count_of(path: Path, value: Any) -> int:
+    """Return a number of requests or samples; 0 for anything else. Raises UserError for one that no tool counts to."""
+    number = number_or_none(value)
+    if number is None or number < 0:
+        return 0
+    if number > MAX_COUNT:
+        raise UserError(f"{path}: {number:g} is no number of samples")
+    return int(number)
 
 
 def text_of(value: Any) -> str:
@@ -48,6 +59,18 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
         if len(found) > MAX_FILES:
             raise UserError(f"{folder}: it has more than {MAX_FILES:,} files like {pattern}")
     return sorted(found)
+
+
+def find_inside(folder: Path, name: str) -> Path | None:
+    """Return the regular file of this name in a folder; None if there is none, or it lies elsewhere."""
+    try:
+        root = folder.resolve()
+        file = (root / name).resolve()
+        if file.is_relative_to(root) and file.is_file():
+            return file
+    except (OSError, ValueError, RuntimeError):  # a name that is too long, a zero byte, links in a circle
+        return None
+    return None
 
 
 def read_json_lines(path: Path) -> Iterator[Mapping[str, Any]]:

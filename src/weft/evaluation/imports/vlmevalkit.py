@@ -7,7 +7,7 @@ from typing import Any, cast
 from weft.errors import UserError
 from weft.evaluation.imports.prediction_file import read_predictions
 from weft.evaluation.imports.score import ImportedScore, find_full_marks, has_failed
-from weft.evaluation.imports.texts import find_files, number_or_none, text_of
+from weft.evaluation.imports.texts import find_files, find_inside, number_or_none, text_of
 from weft.untrusted import dict_or_empty, read_json_file
 
 TOOL = "VLMEvalKit"
@@ -53,7 +53,7 @@ def _read_dataset(
     notes: list[str] = []
     trouble = entry.get("error_message") or entry.get("skip_reason")
     if entry.get("status") != "done" or trouble:
-        reason = trouble or f"its status is {entry.get('status')!r}"
+        reason = trouble or f"its status is {text_of(repr(entry.get('status')))}"
         notes.append(f"the tool did not finish it: {text_of(reason)}")
     elif failed:
         notes.append(f"{failed} of {expected} requests failed, and the tool counted them: run it again to ask them")
@@ -83,11 +83,10 @@ def _read_dataset(
 def _find_predictions(path: Path, task: str, entry: Mapping[str, Any]) -> list[str]:
     """Return the replies, from the file that the status names; only a file in the run's folder is opened."""
     name = entry.get("prediction_file")
-    folder = path.parent.resolve()
-    file = folder / Path(str(name)).name
-    if isinstance(name, str) and (folder / name).resolve().is_relative_to(folder):
-        file = (folder / name).resolve()
-    if not name or not file.is_file():
+    file: Path | None = None
+    if isinstance(name, str) and name:
+        file = find_inside(path.parent, name) or find_inside(path.parent, name.rpartition("/")[2])
+    if file is None:
         raise UserError(
             f"{path}: the replies of {text_of(task)} are not beside it, so failed requests cannot be told from wrong "
             "answers: import the run's whole folder"
