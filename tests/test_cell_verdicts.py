@@ -31,6 +31,11 @@ PLAIN = {  # columns that are plain means in every strict row, with full marks
     "rover-tg": (("Physical World IR", "Physical World Align.", "Logical Assistant Acc."), 100),
     "weaverbench": (("PA", "NC", "CP", "CC intra-output", "IC style"), 10),
     "opening": (("Completeness", "Correctness"), 10),
+    "gedit": (("SC", "PQ"), 10),
+    "imgedit": (("Compliance", "Seamlessness", "Detail"), 5),
+    "risebench": (("Reasoning", "Consistency"), 100),
+    "geneval": (("Single", "Counting", "Colors", "Images"), 1),
+    "mmvet": (("Rec", "OCR", "Spat", "Total"), 100),
 }
 
 

@@ -67,7 +67,11 @@ def test_all_forms_are_the_same_dataset(write: Write, tmp_path: Path, blobs: Blo
         *(("Physical World", "physical"), ("Physical World", "embodied"), ("Logical Assistant", "logical")),
         *(("Visual Perception", "jigsaw"), ("Visual Perception", "multi-view")),
     ]
-    assert [[turn.modality for turn in one.turns] for one in puzzle] == [["interleaved", "text"]] * 5
+    with_reference = [one.turns[0].gold.reference is not None for one in puzzle]
+    assert with_reference == [True, True, True, True, False]  # a turn more that is given the reference image
+    assert [[turn.modality for turn in one.turns] for one in puzzle] == [
+        ["interleaved", "text", "text"] if given else ["interleaved", "text"] for given in with_reference
+    ]
 
 
 def test_a_single_file_will_do(tmp_path: Path, blobs: Blobs):

@@ -74,7 +74,8 @@ def call(program: Path, folder: Path, *words: Any) -> str:
 
 def test_every_file_of_the_package_is_in_the_wheel_and_nothing_else(wheel: Path):
     inside = {name for name in zipfile.ZipFile(wheel).namelist() if not name.partition("/")[0].endswith(".dist-info")}
-    found = [path for name in ("weft", "weft_tabletop") for path in (ROOT / "src" / name).rglob("*") if path.is_file()]
+    packages = [ROOT / "src" / name for name in ("weft", "weft_recipes", "weft_tabletop")]
+    found = [path for package in packages for path in package.rglob("*") if path.is_file()]
     files = {str(path.relative_to(ROOT / "src")) for path in found if "__pycache__" not in path.parts}
     assert inside == files
     licenses = {Path(name).name for name in zipfile.ZipFile(wheel).namelist() if "/licenses/" in name}

@@ -14,6 +14,7 @@ from weft.building.parts import PARTS, read_rows, reopen_part
 from weft.building.recipe import Recipe, list_recipes, load_recipe, open_recipe
 from weft.errors import ImageError, StoreError, UserError
 from weft.store.blobs import Blobs, blobs_folder, write_folder
+from weft.store.schema import journal_file
 
 NEW_PREFIX = ".weave-"
 LAYOUTS = {  # name -> its function (folder, rows, blobs) -> how many, and what it writes
@@ -33,7 +34,7 @@ def export(out: Path, layout: str, folder: Path) -> int:
         raise UserError(f"there is no layout {layout!r}; there is {', '.join(LAYOUTS)}")
     manifest = read_manifest(out)
     blobs = Blobs(blobs_folder(home_of(out, manifest)))
-    if (folder / PARTS).exists() or (folder / "journal.sqlite").exists():
+    if (folder / PARTS).exists() or journal_file(folder).exists():
         raise UserError(f"{folder} is a build: give --out another folder, which the export replaces")
     target, _ = LAYOUTS[layout]
     module, _, name = target.partition(":")

@@ -155,7 +155,7 @@ def _format_study(study: "AgreementStudy", format: str, choices: "Choices") -> s
     import msgspec
     from msgspec.structs import replace
 
-    from weft.report.render import render
+    from weft.report.render import render, without_page_title
     from weft.report.select import tables_for_json
 
     if format == "json":
@@ -171,6 +171,6 @@ def _format_study(study: "AgreementStudy", format: str, choices: "Choices") -> s
         return render(study.tables, [], format, choices)
     text = render(study.tables, [], format)
     if format == "md":
-        text = text.partition("\n\n")[2]  # without the page's title
+        text = without_page_title(text)
         text += "".join(f"- {note}\n" for note in study.notes)
     return text

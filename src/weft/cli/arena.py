@@ -358,7 +358,7 @@ def _print_tables(tables: list[Table], format: str) -> None:
     from weft.cli.tables import print_table
     from weft.cli.terminal import say
     from weft.errors import UserError
-    from weft.report.render import render
+    from weft.report.render import render, without_page_title
 
     if format == "screen":
         for each in tables:
@@ -368,5 +368,5 @@ def _print_tables(tables: list[Table], format: str) -> None:
         raise UserError(f"--format {format}: choose screen, md, latex, csv or json")
     text = render(tables, [], format)
     if format == "md":
-        text = text.partition("\n\n")[2]  # without the page's title
+        text = without_page_title(text)
     say(text)

@@ -98,6 +98,11 @@ def _markdown_title(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
     return "Published results"
 
 
+def without_page_title(page: str) -> str:
+    """Return a page in Markdown without the heading of the whole page, where it has one."""
+    return page.partition("\n\n")[2] if page.startswith("# ") else page
+
+
 def _escape_markdown(text: str) -> str:
     """Return text of models and datasets on one line, in which nothing is markup."""
     return " ".join(text.translate(MARKDOWN_ESCAPES).split())
