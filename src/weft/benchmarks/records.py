@@ -30,7 +30,6 @@ from weft.errors import ImageError, StoreError, UserError
 from weft.store.blobs import Blobs
 from weft.store.images import MAX_BYTES
 from weft.types import Dataset, Image, Problem, Sample
-from weft.untrusted import read_file
 
 Severity = Literal["error", "warning"]
 FOREIGN_DATASETS = {"tabletop.json": "tabletop"}  # a file next to the data -> whose data they are
@@ -136,7 +135,7 @@ class Records:
         if not is_inside:
             self.fail(name, field, f"{path!r} leads out of the dataset")
         try:
-            image = self._blobs.put(read_file(full_path, MAX_BYTES, ImageError), durable=False, unchanged=True)
+            image = self._blobs.put_file(full_path)
         except ImageError as error:
             self.fail(name, field, f"{path} {error}")
         except FileNotFoundError:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli.data_stats import stats
+from weft.cli.data_view import view
 from weft.cli.help import HelpGroup
 from weft.cli.options import DEFAULT_HOME, HomeOption
 from weft.cli.terminal import say
@@ -19,6 +20,7 @@ app = typer.Typer(cls=HelpGroup, no_args_is_help=True, rich_markup_mode=None)
 MAX_GROUPS = 12  # of an axis, that are counted one by one
 STAND_IN = "stand-in"  # the note of a reply to a turn that has no reference
 app.command("stats")(stats)
+app.command("view")(view)
 
 
 @app.callback()
@@ -32,6 +34,8 @@ def data() -> None:
       weft data check weave data/weave
 
       weft data stats weave data/weave
+
+      weft data view weave data/weave --open
     """
 
 

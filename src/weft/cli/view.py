@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from weft.cli.options import DEFAULT_HOME, HomeOption, OpenOption, OwnBenchmarkOption
-from weft.cli.terminal import open_in_browser, say
 
 
 def view(
@@ -26,26 +25,7 @@ def view(
 
       weft view --home runs/.weft --port 8123
     """
-    import asyncio
-    import signal
-
-    from weft.errors import UserError
+    from weft.cli.serve_pages import serve_until_interrupted
     from weft.report.view.server import Viewer
 
-    async def serve() -> None:
-        try:
-            runner, address = await Viewer(home, benchmarks=benchmark or ()).start(port)
-        except OSError as error:
-            raise UserError(f"port {port} cannot be used: {error.strerror}") from None
-        say(f"{address}\nonly for you: whoever has this address can read the journal. Ctrl-C ends it.", flush=True)
-        if open:
-            open_in_browser(address)
-        stopped = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):  # handled even if the parent process ignores them
-            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-        try:
-            await stopped.wait()
-        finally:
-            await runner.cleanup()
-
-    asyncio.run(serve())
+    serve_until_interrupted(Viewer(home, benchmarks=benchmark or ()), port, "journal", open_page=open)

@@ -6,7 +6,7 @@ candidates) are shown with the reply that they led to. Thoughts are folded, sinc
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -16,13 +16,13 @@ from weft.errors import wrap_error
 from weft.report.gallery import Gallery
 from weft.report.glossary import explain_name
 from weft.report.html import Html, build_page, inline_text, join, tag, text_block
+from weft.report.parts import PartsWriter, render_expected
 from weft.report.scale import format_share
 from weft.results.run import DatasetTurn, read_dataset_turn, read_messages
 from weft.store.journal import CallRecord, TurnRecord
-from weft.types import Image, Message, Part, Reply, Thought, Verdict
+from weft.types import Image, Message, Part, Reply, Verdict
 from weft.untrusted import dict_or_empty
 
-TINY = 128  # pixels: images up to this side are enlarged without blur
 ADAPTATIONS = {"list": "images first, then the text", "strip": "all images in one strip", "none": "without images"}
 VERDICT_SOURCES = {"rule": " by rule", "failure": " model failure", "person": " by an annotator"}
 MODALITIES = {"text": "text", "image": "image"}
@@ -58,11 +58,11 @@ def describe_adaptation(takes: Mapping[str, Any]) -> str:
     return ", ".join(texts)
 
 
-class DialogueWriter:
+class DialogueWriter(PartsWriter):
     """Builds the markup of dialogues of one benchmark."""
 
     def __init__(self, gallery: Gallery, benchmark: Benchmark) -> None:
-        self._gallery = gallery
+        super().__init__(gallery)
         self._benchmark = benchmark
         self._metric_order = {metric: index for index, metric in enumerate(benchmark.metrics)}
 
@@ -123,15 +123,8 @@ class DialogueWriter:
     def _render_prompt(self, turn: DatasetTurn, *, with_gold: bool) -> Html:
         expected = None
         if with_gold and turn.gold:
-            expected = self._render_expected(turn.gold)
+            expected = render_expected(self._benchmark.presentation, turn.gold)
         return tag("div", self.parts(turn.prompt), expected, class_="prompt")
-
-    def _render_expected(self, gold: Any) -> Html:
-        lines = self._benchmark.presentation.describe_gold(gold)
-        if not lines:
-            return tag("details", tag("summary", "expected output"), _render_nested(gold), class_="expected small")
-        items = tag("ol", [tag("li", inline_text(line)) for line in lines])
-        return tag("div", tag("span", "expected output", class_="soft small"), items, class_="expected small")
 
     def _render_run(self, dialogue: RunDialogue, number: int, calls: Calls, *, several: bool) -> Html:
         title = tag("h3", inline_text(dialogue.run)) if several else None
@@ -278,53 +271,6 @@ class DialogueWriter:
     def _render_messages(self, messages: Sequence[Message]) -> list[Html]:
         return [join(tag("p", message.role, class_="role"), self.parts(message.parts)) for message in messages]
 
-    def parts(self, parts: Sequence[Part]) -> list[Html]:
-        """Return texts and images in their order. Consecutive images share a row."""
-        pieces: list[Html] = []
-        row: list[Html] = []
-        for part in parts:
-            if isinstance(part, Image):
-                row.append(self.image(part))
-                continue
-            if row:
-                pieces.append(tag("div", row, class_="images"))
-                row = []
-            if isinstance(part, Thought):
-                if part.text:
-                    thought = text_block(part.text.strip(), "words small")
-                    pieces.append(tag("details", tag("summary", "thoughts"), thought, class_="thought"))
-            elif part.text.strip():
-                pieces.append(text_block(part.text.strip()))
-        if row:
-            pieces.append(tag("div", row, class_="images"))
-        return pieces
-
-    def image(self, image: Image) -> Html:
-        """Return an image with a link to its file; a warning if it is missing from the store."""
-        href = self._gallery.href(image)
-        if href is None:
-            return tag("p", f"image {image.digest[:12]} is not in the store", class_="warning")
-        size = f"{image.width} x {image.height}"
-        is_inline = href.startswith("#")
-        element = tag(
-            "img",
-            src=None if is_inline else href,
-            data_image=href[1:] if is_inline else None,
-            alt=f"image {image.digest[:8]}, {size}",
-            title=size,
-            class_="shown tiny" if max(image.width, image.height) <= TINY else "shown",
-            loading="lazy",
-            decoding="async",
-            width=image.width,
-            height=image.height,
-        )
-        if not is_inline:
-            element = tag("a", element, href=href, target="_blank", rel="noopener")
-        caption = None
-        if image.label is not None:
-            caption = tag("figcaption", f"Image #{image.label}")
-        return tag("figure", element, caption)
-
 
 def build_dialogue_page(title: str, body: Html, *, home: str, before: str | None, after: str | None) -> str:
     """Return a dialogue's page, with links to the list (`home`) and to its neighbours."""
@@ -370,17 +316,3 @@ def _read_reply(call: CallRecord) -> Reply:
 
 def _read_request_messages(call: CallRecord) -> tuple[Message, ...]:
     return msgspec.convert(msgspec.json.decode(call.request)["messages"], tuple[Message, ...])
-
-
-def _render_nested(value: Any) -> Html:
-    """Return gold data of any form as nested lists. Empty values are left out."""
-    if isinstance(value, dict):
-        items: list[Html] = []
-        for key, child in cast(dict[str, Any], value).items():
-            is_empty = child is None or child is False or child in ("", [])
-            if key != "type" and not is_empty:
-                items.append(tag("li", tag("b", inline_text(str(key))), " ", _render_nested(child)))
-        return tag("ul", items)
-    if isinstance(value, list):
-        return tag("ol", [tag("li", _render_nested(child)) for child in cast(list[Any], value)])
-    return tag("span", str(value), class_="words", dir="auto")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from weft.errors import ImageError
-from weft.store.blobs import write_file
+from weft.store.blobs import Blobs, write_file
 from weft.store.image_metadata import remove_metadata
 from weft.store.images import apply_orientation, downscale, encode_png, exif_orientation
 from weft.types import Image
@@ -33,8 +33,9 @@ class Gallery(Protocol):
 class Thumbnails:
     """Images at the size of a page. A downscaled image is cached in `HOME/shown`."""
 
-    def __init__(self, home: Path, side: int = MAX_SIDE) -> None:
-        self.blobs = open_blobs(home)
+    def __init__(self, home: Path, side: int = MAX_SIDE, blobs: Blobs | None = None) -> None:
+        """`blobs`: where the images are, if not in the home's own store."""
+        self.blobs = open_blobs(home) if blobs is None else blobs
         self._folder = home / "shown"
         self.side = side
 
@@ -91,10 +92,11 @@ def damaged_placeholder() -> bytes:
 
 
 class ImageFiles:
-    """Images in `img/`, next to the folder of dialogues. `weft view` serves them on request."""
+    """Images in a folder, next to the folder of dialogues. `weft view` serves them on request."""
 
-    def __init__(self, thumbnails: Thumbnails) -> None:
+    def __init__(self, thumbnails: Thumbnails, folder: str = "img") -> None:
         self._thumbnails = thumbnails
+        self._folder = folder
         self.images: dict[str, Image] = {}  # by file name, those that a page shows
 
     def href(self, image: Image) -> str | None:
@@ -102,7 +104,7 @@ class ImageFiles:
             return None
         name = self._thumbnails.name(image)
         self.images[name] = image
-        return f"../img/{name}"
+        return f"../{self._folder}/{name}"
 
     def data(self, name: str) -> bytes | None:
         """Return the bytes of an image that a page shows; None for any other name."""

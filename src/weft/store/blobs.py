@@ -31,7 +31,7 @@ from weft.store.images import (
     verify_image,
 )
 from weft.types import Image, Reply
-from weft.untrusted import open_file
+from weft.untrusted import open_file, read_file
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
@@ -82,6 +82,10 @@ class Blobs:
             except OSError as error:
                 raise StoreError(f"an image cannot be stored in {self.root}: {error.strerror or error}") from None
         return Image(digest, media_type, width, height, len(data))
+
+    def put_file(self, path: Path) -> Image:
+        """Store a dataset's file as it is. Raises ImageError for no usable image, OSError if it cannot be read."""
+        return self.put(read_file(path, MAX_BYTES, ImageError), durable=False, unchanged=True)
 
     def put_pil(self, image: "Pil.Image", *, durable: bool = True) -> Image:
         """Store a Pillow image as PNG."""

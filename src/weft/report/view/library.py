@@ -3,7 +3,6 @@
 A report is built again only when one of its runs has progressed. One request reads at a time; nothing is written but
 downscaled images."""
 
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -20,22 +19,13 @@ from weft.report.gallery import ImageFiles, Thumbnails
 from weft.report.html import Html
 from weft.report.listing import build_listing, key_by_name
 from weft.report.row_groups import arrange_rows
+from weft.report.view.excerpts import Excerpt, excerpts_of
 from weft.results.index import RunEntry, filter_runs, list_runs
 from weft.results.run import Gist, build_tables, load_run, name_runs
 from weft.workspace import open_journal
 
 MAX_CONTENTS = 4  # combinations of runs whose reports stay in memory
 MAX_HITS = 200  # of a search
-MAX_EXCERPTS = 3  # of one prompt, reply or verdict
-CONTEXT = 80  # characters on each side of a match
-
-
-class Excerpt(Struct, frozen=True):
-    """A match of a search, with the text around it."""
-
-    before: str
-    hit: str
-    after: str
 
 
 class SearchHit(Struct, frozen=True):
@@ -156,27 +146,7 @@ class Library:
 def find_excerpts(record: str, text: str) -> tuple[list[Excerpt], int]:
     """Return the first matches in a JSON record of the journal, and how many more there are. Only texts and reasons are
     searched, not the record's field names."""
-    pattern = re.compile(re.escape(text), re.IGNORECASE)
-    excerpts: list[Excerpt] = []
-    count = 0
-    for content in _contents_of(msgspec.json.decode(record)):
-        for match in pattern.finditer(content):
-            count += 1
-            if count <= MAX_EXCERPTS:
-                excerpts.append(_build_excerpt(content, match))
-    return excerpts, count - len(excerpts)
-
-
-def _build_excerpt(content: str, match: re.Match[str]) -> Excerpt:
-    start = max(0, match.start() - CONTEXT)
-    end = min(len(content), match.end() + CONTEXT)
-    before = content[start : match.start()]
-    after = content[match.end() : end]
-    if start > 0:
-        before = "…" + before
-    if end < len(content):
-        after += "…"
-    return Excerpt(before, match.group(), after)
+    return excerpts_of(_contents_of(msgspec.json.decode(record)), text)
 
 
 def _contents_of(value: Any) -> Iterator[str]:
