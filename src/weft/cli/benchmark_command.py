@@ -27,7 +27,7 @@ OTHER_SECTION = "Other options"
 INTEGERS = ("limit", "sample", "seed", "judge_repeats", "concurrency", "judge_concurrency")
 TYPES: dict[str, Any] = {"data": Path, "home": Path, "budget": float, **dict.fromkeys(INTEGERS, int)}
 METAVARS = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
-FLAGS = ("judge_batch", "preflight", "fresh")
+FLAGS = ("crop_rows", "judge_batch", "preflight", "fresh")
 ALL_FIELDS = tuple(FIELDS)
 JUDGING_FIELDS = (  # where stored outputs are judged, and no model is called
     "data",

@@ -77,6 +77,14 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         Mapping[str, Any],
         CliField("NAME=VALUE for the judge, such as max_tokens=1400. Repeatable.", "judge", "judge_opt", pairs=True),
     ] = {}
+    crop_rows: Annotated[
+        bool,
+        CliField(
+            "Where the model gets its images as one row (images=strip): of what it makes in the row's shape, take the "
+            "part that was asked for, at that image's size.",
+            "model",
+        ),
+    ] = False
     preset: Annotated[
         str | tuple[str, ...],
         CliField(

@@ -26,6 +26,7 @@ from weft.models.compose import apply_strategy
 from weft.models.compose.base import TRIES_NOTE, Composition, join_replies
 from weft.models.message_checks import check_messages
 from weft.models.registry import ResolvedModel
+from weft.models.row_crops import crop_reply
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
 from weft.types import (
@@ -84,6 +85,7 @@ class LiveReplies:
         self.on_error: Callable[[TurnRef, Exception], None] = lambda turn_ref, error: None  # gets foreign code's errors
         self._plan = plan
         self._model = model
+        self._crops_rows = bool(plan.selection.get("crop_rows"))
         self._blobs = blobs
         self._reference_models = [endpoint for endpoint in endpoints if isinstance(endpoint, ReferenceModel)]
         self._depends_on_input = any(endpoint.depends_on_input for endpoint in endpoints)
@@ -157,7 +159,10 @@ class LiveReplies:
         except ImageError as error:
             return (), Reply("failed", reason=f"the model's input cannot be built: {error}")
         try:
-            return adapted, await self._model.reply(adapted, request)
+            reply = await self._model.reply(adapted, request)
+            if self._crops_rows:
+                reply = await crop_reply(reply, messages, self._blobs)
+            return adapted, reply
         except RUN_ENDING:
             raise
         except Exception as error:  # a composition that cannot handle a reply of its parts

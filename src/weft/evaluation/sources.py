@@ -90,6 +90,9 @@ class LiveModel:
             selection["sample"] = {"count": config.sample, "seed": config.seed or 0}
         if presets:
             selection["presets"] = presets
+        if config.crop_rows:
+            _check_rows(resolved)
+            selection["crop_rows"] = True
         names = find_config_names(workspace.settings, model=config.model, judge=config.judge)
         code_digest = ""
         dry_run_note = ""
@@ -128,6 +131,18 @@ class LiveModel:
             dry_run_note=dry_run_note,
             version_note=version_note,
             unsupported_reason=model.unsupported_reason,
+        )
+
+
+def _check_rows(resolved: ResolvedModel | None) -> None:
+    """Raise UserError if there are no rows to crop: nobody joins the model's images to one."""
+    endpoint = None
+    if resolved is not None and resolved.composition is None:
+        endpoint = resolved.endpoints["model"]
+    if endpoint is None or endpoint.takes.for_modality("image").images != "strip":
+        name = "reference" if resolved is None else resolved.name
+        raise UserError(
+            f"--crop-rows: {name} does not get its images as one row; --model-opt images=strip sends them so"
         )
 
 
@@ -223,6 +238,8 @@ class StoredRun(Struct, frozen=True):
         sampling = _choose_sampling(config, stored)
         if sampling is not None:
             selection["sample"] = {"count": sampling.count, "seed": sampling.seed}
+        if manifest.crop_rows:
+            selection["crop_rows"] = True
         if "model" in manifest.presets:
             selection["presets"] = {"model": manifest.presets["model"]}
         names = find_config_names(workspace.settings, judge=config.judge)

@@ -53,7 +53,7 @@ def adapt_messages(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) ->
     """Return the messages as the model can take them. Image labels are used up by this and dropped."""
     if _has_thoughts(messages):
         messages = _without_thoughts(messages)
-    elif takes == EVERYTHING and all(image.label is None for image in _images_in(messages)):
+    elif takes == EVERYTHING and all(image.label is None for image in images_in(messages)):
         return messages
     if takes.own_images == "user":
         messages = move_own_images(messages)
@@ -164,14 +164,15 @@ def _adapt_part(part: Part, max_side: int | None, blobs: Blobs) -> Part:
     return shrink_image(unlabelled, max_side, blobs)
 
 
-def _images_in(messages: Sequence[Message]) -> list[Image]:
+def images_in(messages: Sequence[Message]) -> list[Image]:
+    """Return all images of some messages, in order."""
     return [part for message in messages for part in message.parts if isinstance(part, Image)]
 
 
 def _has_too_many_images(messages: Sequence[Message], takes: Takes) -> bool:
     if takes.max_images is None or takes.images not in ("interleaved", "list"):
         return False
-    return len(_images_in(messages)) > takes.max_images
+    return len(images_in(messages)) > takes.max_images
 
 
 # one message of images and text
@@ -179,8 +180,8 @@ def _has_too_many_images(messages: Sequence[Message], takes: Takes) -> bool:
 
 def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
     """Return one user message: the images first, then the text, in which several messages keep their roles."""
-    images = _images_in(messages)
-    numbers = _number_images(images)
+    images = images_in(messages)
+    numbers = number_images(images)
     too_many = _has_too_many_images(messages, takes)
     text = _flatten_text(messages, takes, numbers, takes.images == "strip" or too_many)
     if takes.images == "none" or not images:
@@ -201,7 +202,7 @@ def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple
     return (Message("user", (*images, Text(text))),)
 
 
-def _number_images(images: Sequence[Image]) -> list[int]:
+def number_images(images: Sequence[Image]) -> list[int]:
     """Return each image's number in a row: its label, or a number above all labels if it has none."""
     labels = [image.label for image in images if image.label is not None]
     unused = itertools.count(max(labels, default=0) + 1)

@@ -73,6 +73,8 @@ def describe_settings(run: TitleInput) -> dict[str, str]:
     if manifest.strategy != "none":
         settings["strategy"] = manifest.strategy
     settings.update(manifest.model.choice_labels)
+    if manifest.crop_rows:
+        settings["crop rows"] = "rows cropped"
     if "model" in manifest.presets:
         settings["preset"] = f"preset {manifest.presets['model']}"
     for axis, group in manifest.where.items():

@@ -178,6 +178,7 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     where: dict[str, str]  # only samples of these groups
     sample: Sampling | None = None  # only a random subset of the samples
     presets: dict[str, str] = {}  # a paper's settings, by role
+    crop_rows: bool = False  # of an output in the shape of an input row, the part that was asked for
 
     @property
     def digest(self) -> str:

@@ -11,9 +11,10 @@ from weft.errors import UserError
 from weft.models.endpoint import NO_RETRY, CallError, Endpoint, EndpointReply
 from weft.models.function import run_in_thread
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Part, Request, Text, Usage, outcome_of
+from weft.types import Image, ImageInput, Message, Part, Request, Takes, Text, Usage, outcome_of
 from weft_tabletop.strategy_words import TablePhrasing
 from weft_tabletop.tiny import prompt, vocab
+from weft_tabletop.tiny.rows import unroll_row
 from weft_tabletop.tiny.weights import IMAGE_NETWORK_FILE
 
 if TYPE_CHECKING:
@@ -31,7 +32,14 @@ class TinyEndpoint(Endpoint):
     phrasing = TablePhrasing()
 
     def __init__(
-        self, blobs: Blobs, *, single: bool = False, temperature: float = 0.0, seed: int = 0, weights: Path = SHIPPED
+        self,
+        blobs: Blobs,
+        *,
+        single: bool = False,
+        temperature: float = 0.0,
+        seed: int = 0,
+        weights: Path = SHIPPED,
+        images: ImageInput = "interleaved",
     ) -> None:
         talker = "single" if single else "talker"
         name = "tabletop/tiny-single" if single else "tabletop/tiny"
@@ -39,12 +47,15 @@ class TinyEndpoint(Endpoint):
         self._tiny = load(weights, talker)
         digest = digest_files([weights / IMAGE_NETWORK_FILE, weights / f"{talker}.safetensors"])
         super().__init__(name, weights=digest, template=prompt.TEMPLATE, **sampling)
+        self.takes = Takes(images=images)
         self._blobs = blobs
         self._temperature = temperature
         self._seed = seed
         self._codes: dict[str, list[int]] = {}  # by image digest
 
     async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        if self.takes.images == "strip":
+            messages = unroll_row(messages, self._blobs)
         try:
             parts, usage = await run_in_thread(self._reply, messages, request)
         except UserError as error:
