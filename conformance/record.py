@@ -81,7 +81,7 @@ def record(system: str, checkout: Path, *, keep: bool) -> tuple[str, bool]:
     if not keep:
         Recording(generated.REPOSITORY, read_commit(checkout), theirs).write(path_of(system))
     found = compare(theirs, ours, generated.EXPLAINED)
-    print(f"{system}: weft beside the released scripts\n{found.table()}", flush=True)
+    print(f"{system}: conformance with the released scripts\n{found.table()}", flush=True)
     note = f", {len(found.unexplained)} NOT EXPLAINED" if found.unexplained else ""
     same = "as recorded" if not changed.unexplained else f"{len(changed.unexplained)} facts changed"
     return f"{found.totals()}{note}; {same}", not found.unexplained

@@ -31,13 +31,13 @@ def pytest_report_header() -> str | None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Quiet runs have no header. How far weft agrees with released scripts is told whether or not it passes."""
+    """Quiet runs have no header. Conformance with the released scripts is shown whether or not it passes."""
     if SEED:
         terminalreporter.write_line(f"order: WEFT_TEST_SEED={int(SEED)}")
     reports = [*terminalreporter.stats.get("passed", ()), *terminalreporter.stats.get("failed", ())]
     tables = [value for report in reports for name, value in report.user_properties if name == "conformance"]
     for table in sorted(tables):
-        terminalreporter.write_line(f"weft beside released scripts, {table}")
+        terminalreporter.write_line(f"conformance with released scripts, {table}")
 
 
 @pytest.hookimpl(trylast=True)

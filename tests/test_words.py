@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PHRASES = (
-    "the true reply", "what was due", "main number", "answers are kept under", "judge's own words", "table of rivals",
-    "first start to last end", "the deviation of", "its own chance", "front or first", "the true ones",
-    "0 of them zero", "unscored by rule", "a journal's word", "the last is the latest", "beside the work",
-    "may stand anywhere", "plan of the house", "what weft holds against", "a mail, a stick", "through the whole path",
-    "judge's card", "ground truth", "weft beside the released",
+PHRASES = (  # regular expressions; a space is any white space
+    r"the true (reply|replies|answer)", r"\btruths?\b", r"what (is|was) due", r"main number", r"answers are kept",
+    r"judge's own words", r"tables? of (the )?rivals", r"first start to last end", r"the deviation",
+    r"its own chance", r"\bown in\b, words", r"where pictures stand", r"front or first", r"the true ones",
+    r"of them zero", r"zero: the model failed", r"unscored by rule", r"journal's word", r"the last is the (latest|best)",
+    r"the dearest", r"beside the work\b", r"may stand anywhere", r"\b(of|in) the house\b", r"what weft holds against",
+    r"a mail, a stick", r"through the whole path", r"a judge's (own )?card", r"weft beside", r"beside released",
+    r"\braters? (rated|saw|said|agree)", r"come_back", r"are nobody's", r"they do not bring", r"when they speak",
 )  # fmt: skip
 # Prompts, the grammar of the tabletop and a judge's schema say "picture": such texts are in cache keys, dataset digests
 # and trained weights. So it is looked for where text enters none of them.
@@ -30,7 +32,7 @@ FILES = [
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_a_phrase_of_the_dialect_is_gone(phrase: str):
-    pattern = re.compile(re.escape(phrase).replace(r"\ ", r"\s+"), re.IGNORECASE)
+    pattern = re.compile(phrase.replace(" ", r"\s+"), re.IGNORECASE)
     found = [str(path.relative_to(ROOT)) for path in FILES if pattern.search(path.read_text(encoding="utf-8"))]
     assert not found
 

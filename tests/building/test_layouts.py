@@ -16,7 +16,7 @@ from weft.building.parts import read_rows
 from weft.building.request import BuildRequest
 from weft.errors import UserError
 from weft.store.blobs import Blobs
-from weft_tabletop.building.truth import is_right_attempt
+from weft_tabletop.building.check_build import is_right_attempt
 
 pq: Any = pytest.importorskip("pyarrow.parquet")
 MODELS = {"writer": "tabletop/oracle", "painter": "tabletop/faulty,tabletop/oracle", "checker": "tabletop/exact"}

@@ -12,7 +12,7 @@ from weft.building.draft import Row
 from weft.building.parts import read_rows
 from weft.building.request import BuildRequest
 from weft.store.blobs import Blobs
-from weft_tabletop.building.truth import find_faults, is_right_attempt
+from weft_tabletop.building.check_build import find_faults, is_right_attempt
 from weft_tabletop.exact.building import check_script
 
 FUSION = {

@@ -1,1 +1,1 @@
-"""How good judges are: calibration against exact truth, agreement with people, and annotation by people."""
+"""How good judges are: calibration against exact references, agreement with people, and annotation by people."""

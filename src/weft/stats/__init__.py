@@ -1,2 +1,2 @@
-"""Intervals by dialogue, paired tests, repeated judgements, agreement, and means from a judge's values and some true
-ones."""
+"""Intervals by dialogue, paired tests, repeated judgements, agreement, and means from a judge's values and some of
+people's."""
