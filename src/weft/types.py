@@ -313,7 +313,7 @@ class Question(Struct, frozen=True):
     messages: tuple[Message, ...]
     schema: dict[str, Any]  # of a valid answer
     turn_ref: TurnRef
-    material: Mapping[str, tuple[Part, ...]] = {}  # what is judged, by name (`made`, `reference`, ...), for programs
+    material: Mapping[str, tuple[Part, ...]] = {}  # what is judged, by name (`output`, `reference`, ...), for programs
     value_key: str = "score"  # in the answer's object; for several metrics, in an object under each metric's name
     reason_key: str = "reasoning"
     gold: Any = None

@@ -22,7 +22,7 @@ from weft_tabletop.exact.endpoint import Exact
 from weft_tabletop.faults import FULL_MARKS_REQUEST, has_full_marks_request, remove_style
 
 GUESS = (0.6, 0.15)  # a blind judge's score: mean and standard deviation, in full marks
-ANSWER_MATERIAL = ("made", "answer", "thinking", "reply", "output")  # what questions call the parts of an answer
+ANSWER_MATERIAL = ("output", "answer", "thinking", "reply")  # what questions call the parts of an answer
 Mode = Literal["full", "blind", "seen"]  # full marks, a guess, or the exact judge's score with noise
 
 

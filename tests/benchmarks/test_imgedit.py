@@ -171,7 +171,7 @@ def test_a_turn_without_an_image_is_zero_and_the_next_begins_with_the_last_one_t
     run = evaluate("imgedit", data, tmp_path, judge, Chain(fails_at=2))
     assert cells(run, "multi-turn") == {"Turn 1": 5, "Turn 2": 0, "Turn 3": 5, "All": pytest.approx(10 / 3)}
     third = next(question for question in judge.asked if question.turn_ref.turn == 2)
-    assert third.material["source"] == next(q for q in judge.asked if q.turn_ref.turn == 0).material["made"]
+    assert third.material["source"] == next(q for q in judge.asked if q.turn_ref.turn == 0).material["output"]
 
 
 def test_suites_are_filters_and_their_outputs_lie_apart(tmp_path: Path):

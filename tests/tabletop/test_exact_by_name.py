@@ -66,11 +66,11 @@ def test_what_is_missing_is_an_error_and_never_a_score(tmp_path: Path):
 
     picture = next(one for one in asked if one.metrics == ("key_point",) and "reference 1" in one.material)
     assert answer(picture).outcome == "answered", "it reads no message at all"
-    without = {name: parts for name, parts in picture.material.items() if name != "made"}
-    with pytest.raises(CallError, match="has no material 'made'; it has requirements, reference 1"):
+    without = {name: parts for name, parts in picture.material.items() if name != "output"}
+    with pytest.raises(CallError, match="has no material 'output'; it has requirements, reference 1"):
         answer(picture, material=without)
     with pytest.raises(CallError, match="shows 0 references; its key points have"):
-        answer(picture, material={"made": picture.material["made"]})
+        answer(picture, material={"output": picture.material["output"]})
     with pytest.raises(CallError, match="does not know beauty of weave"):
         answer(picture, metrics=("beauty",))
     with pytest.raises(CallError, match="does not know key_point of nothing"):

@@ -1,6 +1,6 @@
 """Objects in an image, as a judge that is a program reports them: `weft.judges.detector`, `tabletop/exact`.
 
-A question to such a judge has the image in its material as `made`, the classes to look for as `classes`, and those
+A question to such a judge has the image in its material as `output`, the classes to look for as `classes`, and those
 whose colours are wanted as `colored`. The answer is an object with `objects`, each with `class`, `box` (left, top,
 right, bottom, in pixels), `confidence` from 0 to 1 and, if wanted, `color`.
 """
@@ -64,7 +64,7 @@ def build_answer(found: Iterable[Detection], question: Question) -> dict[str, An
 
 def find_images(question: Question) -> list[Image]:
     """Return the images that are to be looked at: one, in a question for a detector."""
-    return [part for part in question.material.get("made", ()) if isinstance(part, Image)]
+    return [part for part in question.material.get("output", ()) if isinstance(part, Image)]
 
 
 def list_classes(question: Question) -> list[str]:

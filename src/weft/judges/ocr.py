@@ -191,7 +191,7 @@ class Ocr(UncachedEndpoint):
         if question is None:
             raise CallError("ocr judges text in images, and nothing else", NO_RETRY)
         points = question.material.get("points", ())
-        images = [part for part in question.material.get("made", ()) if isinstance(part, Image)]
+        images = [part for part in question.material.get("output", ()) if isinstance(part, Image)]
         if not points or not images:
             metrics = ", ".join(question.metrics)
             raise CallError(f"ocr judges text in images, and nothing else ({metrics})", NO_RETRY)

@@ -15,10 +15,10 @@ to a reply are `weft.Thought(text)` in the list.
   under a digest of everything that decides them (`weft.models.versions`), so that an edit or other weights ask anew.
 - What it raises is reported and leaves the turn unscored: never a score. So does a call that does not return within
   `timeout` seconds (an hour).
-- It gets what it has a parameter for: `question` (a judge's question, with its `metrics`, `schema` and `material`),
-  `size` (width and height of the image where somebody, such as a planner, chose them, else None), `draw` (the number of
-  the draw), `seed` (--model-opt seed= plus the number of the draw). Other --model-opt go by name to the parameters of a
-  class when it is created, or of the function when it is called, and are part of the cache key.
+- It gets what it has a parameter for: `question` (a judge's question: its `metrics`, `schema`, and `material` as texts
+  and PIL images), `size` (width and height of the image where somebody, such as a planner, chose them, else None),
+  `draw` (the number of the draw), `seed` (--model-opt seed= plus the number of the draw). Other --model-opt go by name
+  to the parameters of a class when it is created, or of the function when it is called, and are part of the cache key.
 - A method `batch` gets calls of many dialogues at once, up to `batch_size` (8): a list of `FunctionRequest`. It returns
   as many replies. If there is no memory for so many, it gets half.
 """
@@ -51,9 +51,9 @@ from weft.models.declaration import (
     sort_options,
 )
 from weft.models.endpoint import FATAL, NO_RETRY, CallError, Endpoint, EndpointReply, Retry
+from weft.models.opened import open_messages, open_question
 from weft.models.versions import derive_version, identify_endpoint, is_derived
 from weft.store.blobs import Blobs
-from weft.store.images import open_lazily
 from weft.types import Gives, Image, Message, Modality, Part, Question, Reply, Request, Takes, Text, Thought, outcome_of
 
 if TYPE_CHECKING:
@@ -180,7 +180,8 @@ class FunctionEndpoint(Endpoint):
         return None
 
     async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
-        shown = await run_in_thread(self._open_messages, messages)
+        shown = await run_in_thread(open_messages, messages, self._blobs)
+        request = await run_in_thread(open_question, request, self._blobs)
         await self.load()
         result = await self._call(shown, request)
         if isinstance(result, Reply):
@@ -287,14 +288,6 @@ class FunctionEndpoint(Endpoint):
             result = self._declaration.close()
             if inspect.isawaitable(result):
                 await result
-
-    def _open_messages(self, messages: tuple[Message, ...]) -> list[tuple[str, list[Any]]]:
-        return [(message.role, [self._open_part(part) for part in message.parts]) for message in messages]
-
-    def _open_part(self, part: Part) -> "str | Pil.Image":
-        if isinstance(part, Image):
-            return open_lazily(self._blobs.read(part))
-        return part.text
 
     def _convert(self, value: Any) -> tuple[Part, ...]:
         """Return what the user's code returned as parts. Raises CallError for what is none."""

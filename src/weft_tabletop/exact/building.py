@@ -45,7 +45,7 @@ def _check_image(question: Question, read: Read) -> Answer:
     if request is None:
         raise CallError(f"tabletop/exact does not understand the order: {_text(question, 'request')}", NO_RETRY)
     shown = [part for part in question.material.get("shown", ()) if isinstance(part, Image)]
-    made = read(_image(question, "made"))
+    made = read(_image(question, "output"))
     readings = {number: read(image) for number, image in enumerate(shown, start=1)}
     expected = expected_scene(request, {number: reading.scene for number, reading in readings.items()})
     base = Scene(expected.background)

@@ -65,7 +65,7 @@ def compare_edit(reference: Reference, source: SceneReading, output: SceneReadin
 
 def answer_gedit(reference: Reference, question: Question, read: Reader) -> Answer:
     """Answer a question of GEdit-Bench: two scores from 0 to 10."""
-    output = read(question, "made")
+    output = read(question, "output")
     if question.metrics == ("pq",):
         entry = {"reasoning": describe_distance(output), "score": rate_quality(output)}
         entries: dict[str, Answer] = {"naturalness": entry, "artifacts": entry}
@@ -84,7 +84,7 @@ def answer_gedit(reference: Reference, question: Question, read: Reader) -> Answ
 def answer_risebench(reference: Reference, question: Question, read: Reader) -> Answer:
     """Answer a question of RISEBench: a score from 1 to 5, or 0 or 1 of a logical edit."""
     (metric,) = question.metrics
-    output = read(question, "made")
+    output = read(question, "output")
     if metric == "plausibility":
         return {"reasoning": describe_distance(output), "score": score_band(rate_quality(output) / 10, QUALITY_BANDS)}
     shares = compare_edit(reference, read(question, "source"), output)
@@ -98,7 +98,7 @@ def answer_risebench(reference: Reference, question: Question, read: Reader) -> 
 
 def answer_imgedit(reference: Reference, question: Question, read: Reader) -> Answer:
     """Answer the question of ImgEdit: three scores from 1 to 5, the last two at most the first, or one score."""
-    output = read(question, "made")
+    output = read(question, "output")
     shares = compare_edit(reference, read(question, "source"), output)
     compliance = score_band(shares.done)
     seamlessness = min(compliance, score_band(rate_quality(output) / 10, QUALITY_BANDS))

@@ -116,11 +116,11 @@ class Exact(UncachedEndpoint):
         if question.variant:
             # Released scripts ask even where the images that the question is about are missing.
             is_missing = metric != "image_quality" and len(shown) < expected
-            if is_missing or not question.material["made"]:
+            if is_missing or not question.material["output"]:
                 return {"reasoning": "what is asked about is not there", "score": 0}
         if metric != "image_quality" and len(shown) != expected:
             raise CallError(f"the question shows {len(shown)} references; its key points have {expected}", NO_RETRY)
-        score, reason = weave.score_image(metric, reference, self._read_one(question, "made"), shown)
+        score, reason = weave.score_image(metric, reference, self._read_one(question, "output"), shown)
         return {"reasoning": reason, "score": score}
 
     def _weave_answer(self, reference: Reference, question: Question) -> Answer:
@@ -135,11 +135,11 @@ class Exact(UncachedEndpoint):
             if image is not None:
                 readings[slot] = self._read(image)
         scenes = {slot: reading.scene for slot, reading in readings.items()}
-        if question.variant and not question.material["made"]:  # as released scripts ask
+        if question.variant and not question.material["output"]:  # as released scripts ask
             results = [(0, "there is no image")] * len(question.gold)
         else:
             unknown = readings["image"].unknown if "image" in readings else ()
-            output = self._read_one(question, "made")
+            output = self._read_one(question, "output")
             results = imug.score_points(reference, output, scenes.get("image"), scenes.get("source"), unknown)
         points: list[Answer] = []
         for number, (score, reason) in enumerate(results, start=1):
@@ -161,8 +161,8 @@ class Exact(UncachedEndpoint):
         (metric,) = question.metrics
         plan = find_text(question, "thinking")
         source = self._read_one(question, "source")
-        if question.material["made"]:
-            output = self._read_one(question, "made")
+        if question.material["output"]:
+            output = self._read_one(question, "output")
         else:
             output = None
         score, reason = rover.score_task(metric, reference, source, output, plan)
@@ -172,7 +172,7 @@ class Exact(UncachedEndpoint):
         (metric,) = question.metrics
         reply = find_text(question, "reply")
         source = self._read_one(question, "source")
-        output = self._read_one(question, "made")
+        output = self._read_one(question, "output")
         score, reason = rover.score_puzzle(metric, reference, source, output, reply)
         return {"reasoning": reason, f"{metric}_score": score}
 
@@ -182,7 +182,7 @@ class Exact(UncachedEndpoint):
             source = self._read_one(question, "source")
         else:
             source = None
-        output = self._read_one(question, "made")
+        output = self._read_one(question, "output")
         if metric == "visual":
             alone = question.value_key == "Visual Coherence"
             score, reason = planviz.score_visual(reference, source, output, alone=alone)
@@ -214,7 +214,7 @@ class Exact(UncachedEndpoint):
         return edits.answer_risebench(reference, question, self._read_one)
 
     def _detections(self, reference: Reference, question: Question) -> Answer:
-        image = find_image(question, "made")
+        image = find_image(question, "output")
         return detections.answer_geneval(question, image, self._read(image))
 
     def _correctness(self, reference: Reference, question: Question) -> Answer:

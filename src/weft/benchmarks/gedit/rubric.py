@@ -1,6 +1,6 @@
 """The two questions about an edit: semantics (source, edited image, request) and quality (edited image alone).
 
-Each gives two scores from 0 to 10, of which the lower counts. Material: `source`, `made`, `task`.
+Each gives two scores from 0 to 10, of which the lower counts. Material: `source`, `output`, `task`.
 """
 
 from collections.abc import Sequence
@@ -92,6 +92,6 @@ def _build_material(judged_turn: JudgedTurn) -> dict[str, tuple[Part, ...]]:
     gold: GEditGold = judged_turn.turn.gold
     return {
         "source": (gold.source,),
-        "made": (judged_turn.image,),
+        "output": (judged_turn.image,),
         "task": (Text(judged_turn.turn.prompt_text),),
     }

@@ -1,7 +1,7 @@
 """The question about an image: which objects are in it, and where. For a program that detects objects, and in words for
 a judge that reads.
 
-Material: `made`, `classes`, `colored`.
+Material: `output`, `classes`, `colored`.
 """
 
 from weft.benchmarks.base import JudgedTurn
@@ -41,7 +41,7 @@ def build_question(judged_turn: JudgedTurn, metric: str) -> Question:
         fill_slots(judged_turn.rubrics.texts["detections"], slots),
         object_schema(reasoning={"type": "string"}, objects={"type": "array", "items": object_schema(**entry)}),
         material={
-            "made": (image,),
+            "output": (image,),
             "classes": tuple(map(Text, classes)),
             "colored": tuple(map(Text, colored)),
         },

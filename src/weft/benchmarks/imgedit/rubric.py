@@ -1,7 +1,7 @@
 """The question about an edit: three scores from 1 to 5 in one call, or one score for UGE.
 
 With the released prompts the scores have the names that the prompt asks for, in its order. Material: `source` (the
-image before this turn), `made`, `task`.
+image before this turn), `output`, `task`.
 """
 
 from collections.abc import Sequence
@@ -103,7 +103,7 @@ def _build_released_question(judged_turn: JudgedTurn) -> Question:
 def _ask(judged_turn: JudgedTurn, parts: Sequence[Part], schema: dict[str, Any], **more: Any) -> Question:
     material: dict[str, tuple[Part, ...]] = {
         "source": (find_image_before(judged_turn),),
-        "made": (judged_turn.image,),
+        "output": (judged_turn.image,),
         "task": (Text(judged_turn.turn.prompt_text),),
     }
     return judged_turn.ask(list_metrics(judged_turn.turn.gold), parts, schema, material=material, **more)

@@ -3,7 +3,7 @@
 The judge sees what the model really replied, text included, and only letters that are options of the question are an
 answer. Points must come back complete, each once; otherwise the judge is asked again.
 
-Material: `made`; `given 2`, `made 3`: what those turns showed the model or made; for a dynamic question `reply 1`,
+Material: `output`; `given 2`, `made 3`: what those turns showed the model or made; for a dynamic question `reply 1`,
 `reply 2`, ...: the model's replies to the turns that it is about.
 """
 
@@ -76,7 +76,7 @@ def build_points_question(
     """
     gold: PointsGold = judged_turn.turn.gold
     labelled: list[tuple[str, Image]] = []
-    material: dict[str, tuple[Part, ...]] = {"made": (judged_image,) if judged_image else ()}
+    material: dict[str, tuple[Part, ...]] = {"output": (judged_image,) if judged_image else ()}
     for turn, kind, image in references:
         labelled.append((LABELS[kind].format(turn), image))
         name = f"{kind} {turn}"

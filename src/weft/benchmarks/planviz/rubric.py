@@ -9,7 +9,7 @@ The judge gives a verdict with evidence for each key point, and 0 to 5 for the o
 With our rubrics, what a dataset, a model or OCR wrote is fenced off. With the official prompts, the message is what the
 released code sends: the images as they are, then the prompt with its slots filled; no schema.
 
-Material: `source`, `made`, `reference`, `task`, `points`, `words`.
+Material: `source`, `output`, `reference`, `task`, `points`, `words`.
 """
 
 import re
@@ -240,7 +240,7 @@ def _build_material(judged_turn: JudgedTurn) -> dict[str, tuple[Part, ...]]:
     gold: PlanVizGold = judged_turn.turn.gold
     return {
         "source": _optional(gold.source),
-        "made": (judged_turn.image,),
+        "output": (judged_turn.image,),
         "reference": _optional(gold.reference),
         "task": (Text(judged_turn.turn.prompt_text),),
     }

@@ -1,7 +1,7 @@
 """The questions about an edit: consistency, reasoning, plausibility; with weft's rubrics, or as the released script
 asks.
 
-Material: `source`, `made`, `reference`, `task`.
+Material: `source`, `output`, `reference`, `task`.
 """
 
 import re
@@ -114,7 +114,7 @@ def _build_material(judged_turn: JudgedTurn) -> dict[str, tuple[Part, ...]]:
         reference = (gold.reference_image,)
     return {
         "source": (gold.source,),
-        "made": (judged_turn.image,),
+        "output": (judged_turn.image,),
         "reference": reference,
         "task": (Text(judged_turn.turn.prompt_text),),
     }

@@ -4,7 +4,7 @@ With our rubrics, text of the dataset and of the model is fenced off, and the re
 official prompts, the message is what the released `eval/main.py` sends, word for word: the prompt, then the numbered
 key points, a JPEG image for each `<image>`, no schema, at most 1,400 tokens.
 
-Material: `made`, `requirements` (as shown), `reference 1`, `reference 2`, ... (one for each key point that shows an
+Material: `output`, `requirements` (as shown), `reference 1`, `reference 2`, ... (one for each key point that shows an
 image); for an answer `reference` and `answer`.
 """
 
@@ -51,7 +51,7 @@ def build_image_question(
         fenced = _fence_points(points, images[1:]) if numbered_points else ()
         parts = fill_slots(template, {"picture": judged_image, "requirements": fenced})
     requirements = insert_images(numbered_points, images[1:])
-    material: dict[str, tuple[Part, ...]] = {"made": judged_image, "requirements": requirements}
+    material: dict[str, tuple[Part, ...]] = {"output": judged_image, "requirements": requirements}
     for number, image in enumerate(images[1:], start=1):
         if image is not None:
             material[f"reference {number}"] = (image,)

@@ -38,7 +38,7 @@ class JudgeGate(Struct, frozen=True):
         material: dict[str, tuple[Part, ...]] = {
             "request": (Text(order.prompt),),
             "shown": order.shown,
-            "made": (image,),
+            "output": (image,),
         }
         try:
             reply = await context.write(

@@ -7,7 +7,7 @@ With our rubrics, what a dataset or a model wrote is fenced off. With the offici
 released code sends: the prompt with its slots filled, then the images; those of the dataset as JPEG, the output as it
 is; no schema.
 
-Material: `source`, `made`, `target`, `task`, `thinking`.
+Material: `source`, `output`, `target`, `task`, `thinking`.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def build_question(
         parts = fill_slots(judged_turn.rubrics.texts[RUBRICS[metric]], slots)
     material = {
         "source": source,
-        "made": output,
+        "output": output,
         "target": target,
         "task": (Text(prompt),),
         "thinking": (Text(thinking),),

@@ -4,7 +4,7 @@ Images in the stated order. Intermediate image: physical and logical source, ref
 reference, output; multi-view both views, output. Alignment: physical, embodied and jigsaw source, output; logical
 source, reference, output; multi-view both views, output.
 
-Material: `source`, `second`, `reference`, `made`, `question`, `answer`, `reply`.
+Material: `source`, `second`, `reference`, `output`, `question`, `answer`, `reply`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ IMAGE_CAPTIONS = {
     "source": "What was given",
     "second": "What was given, second view",
     "reference": "Reference",
-    "made": "What the model made",
+    "output": "What the model made",
 }
 
 
@@ -65,12 +65,12 @@ def read_official_rubrics(checkout: Path, own: Rubrics) -> Rubrics:
 def list_image_names(metric: str, kind: str) -> tuple[str, ...]:
     """Return the images of a question in their order, by their names in its material."""
     if kind == "multi-view":
-        return ("source", "second", "made")
+        return ("source", "second", "output")
     if kind == "logical" or (metric == INTERLEAVED and kind == "physical"):
-        return ("source", "reference", "made")
+        return ("source", "reference", "output")
     if metric == INTERLEAVED:
-        return ("reference", "made")
-    return ("source", "made")
+        return ("reference", "output")
+    return ("source", "output")
 
 
 def build_question(metric: str, judged_turn: JudgedTurn, image: Image, text: str, **fields: Any) -> Question:
@@ -103,7 +103,7 @@ def _collect_images(gold: RoverTGGold, image: Image) -> dict[str, Image]:
         images["second"] = gold.second
     if gold.reference is not None:
         images["reference"] = gold.reference
-    images["made"] = image
+    images["output"] = image
     return images
 
 
