@@ -32,6 +32,16 @@ def test_a_title_is_the_model_and_what_was_chosen_for_it():
     )
 
 
+def test_a_seed_that_all_models_with_one_share_is_in_no_title():
+    seeded = [TitleInput(manifest(name, {"seed": 0})) for name in ("m-0.1", "m-0.2")]
+    other = TitleInput(manifest("copy"))
+    assert distinct_titles([*seeded, other]) == ["m-0.1", "m-0.2", "copy"]
+    again = TitleInput(manifest("m-0.1", {"seed": 1}))
+    assert distinct_titles([*seeded, again, other]) == ["m-0.1 [seed 0]", "m-0.2 [seed 0]", "m-0.1 [seed 1]", "copy"]
+    without = TitleInput(manifest("m-0.1"))
+    assert distinct_titles([*seeded, without]) == ["m-0.1 [seed 0]", "m-0.2 [seed 0]", "m-0.1"]
+
+
 def test_a_temperature_of_zero_is_one():
     at_zero = ({"temperature": 0}, {"temperature": 0.0, "parameters": {"temperature": 1}})
     for chosen in (*at_zero, {"parameters": {"temperature": 0}}):

@@ -34,6 +34,10 @@ def test_a_sweep_runs_every_combination_and_prints_one_table(data: Path):
     home = data.parent / "home"
     ids = find_sweep_runs(open_journal(home), "both")
     assert len(ids) == 4
+    listed = CliRunner().invoke(app, ["runs", "--home", str(home)]).stdout
+    assert listed.splitlines()[-1] == "sweep both: 4 runs"
+    found = CliRunner().invoke(app, ["runs", "--find", "both", "--format", "json", "--home", str(home)]).stdout
+    assert [run["sweeps"] for run in json.loads(found)] == [["both"]] * 4
     report = ["report", "both", "--by", "model,history", "--format", "json", "--home", str(home)]
     table = json.loads(CliRunner().invoke(app, report).stdout)["tables"][0]
     assert [row["name"] for row in table["rows"]] == [

@@ -33,7 +33,7 @@ def texts(svg: str) -> list[str]:
 
 def test_a_case_has_each_turn_with_every_models_reply_and_its_scores(runs: list[weft.Run]):
     case = build_case(runs, "2", turns=(1, 2), reference=True)
-    assert case.columns == ("tabletop/oracle [seed 0]", "copy", "reference")
+    assert case.columns == ("tabletop/oracle", "copy", "reference")
     assert [turn.title for turn in case.turns] == ["Turn 1", "Turn 2"]
     for turn in case.turns:
         oracle, copied, reference = turn.replies

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,7 @@ def test_a_number_is_drawn_as_a_line_and_words_as_bars(made: Any):
     drawn = plots.render_svg(bars.chart)
     for text in ("tabletop/oracle-0.5", "copy", "none", "full"):
         assert text in drawn
+    assert re.search(r"\([+-]?\d+\.\d%\)", drawn), "a bar has its change from the baseline beside it"
     heat = weft.grid(pick(made, "oracle full 0", "copy full"), "model,class").plot
     assert heat is not None and "all" in plots.render_svg(heat.chart)
 

@@ -65,8 +65,15 @@ def test_titles_and_axes_are_in_words(made: tuple[weft.Run, weft.Run, Path]):
 
 def test_more_runs_than_can_be_told_apart_are_told(made: tuple[weft.Run, weft.Run, Path]):
     found = build_plots(many(made, 9))
-    assert found and all("the first 8 of 9" in plot.title for plot in found if plot.name != "against-calls")
-    assert all(LONG.format(8) not in plot.description for plot in found if plot.name != "against-calls")
+    colored = [plot for plot in found if plot.name != "against-calls" and "-map" not in plot.name]
+    assert colored and all("the first 8 of 9" in plot.title for plot in colored)
+    assert all(LONG.format(8) not in plot.description for plot in colored)
+
+
+def test_a_heat_map_has_more_runs_than_there_are_colors(made: tuple[weft.Run, weft.Run, Path]):
+    maps = [plot for plot in build_plots(many(made, 9)) if "-map" in plot.name]
+    assert maps and all("of 9" not in plot.title and LONG.format(8) in plot.description for plot in maps)
+    assert all("the first 24 of 25 runs" in plot.title for plot in build_plots(many(made, 25)) if "-map" in plot.name)
 
 
 def test_eight_series_differ_in_colour_mark_and_dash(made: tuple[weft.Run, weft.Run, Path]):
@@ -77,11 +84,12 @@ def test_eight_series_differ_in_colour_mark_and_dash(made: tuple[weft.Run, weft.
 def test_a_run_has_one_color_in_all_plots_also_where_another_has_no_bars():
     names = ["one", "two", "three"]
     rows = [{"group": "a", "series": name, "score": 0.5, "low": 0.4, "high": 0.6} for name in ("one", "three")]
-    spec = json.dumps(
-        plots.grouped_bar_chart(rows, x="group", y="score", series="series", title="", order=names).to_dict()
-    )
+    columns = plots.grouped_bar_chart(rows, x="group", y="score", series="series", title="", order=names)
+    lying = [{**row, "text": "0.5"} for row in rows]
+    bars = plots.horizontal_bar_chart(lying, name="group", x="score", series="series", title="", order=names)
     colors = json.dumps({"domain": ["one", "three"], "range": [series.PALETTE[0], series.PALETTE[2]]})
-    assert colors in spec
+    for chart in (columns, bars):
+        assert colors in json.dumps(chart.to_dict())
 
 
 def test_texts_keep_the_width_that_the_chart_has_room_for(made: tuple[weft.Run, weft.Run, Path]):

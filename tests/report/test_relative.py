@@ -45,6 +45,18 @@ def test_rows_name_their_baselines_only_where_there_are_several(runs: dict[str, 
     assert "cmidrule" not in heads, "a metric and its change are no group of columns"
 
 
+def test_text_says_of_several_runs_once_what_they_share_and_the_rest_in_a_line_each(runs: dict[str, weft.Run]):
+    summaries = [run.summary() for run in runs.values()]
+    four = render([], [*summaries, summaries[0]], "md").splitlines()
+    assert four[0] == "# weave: 4 runs"
+    assert sum("dataset" in line for line in four) == 1 and sum("constant/5" in line for line in four) == 1
+    assert [line.startswith("- run ") for line in four].count(True) == 4
+    latex = render([], summaries, "latex").splitlines()
+    assert [line.startswith("% run ") for line in latex].count(True) == 3
+    one = render([], summaries[:1], "md").splitlines()
+    assert one[0] == f"# {summaries[0].run}" and f"- {summaries[0].lines[0]}" in one
+
+
 def test_a_single_run_or_an_unknown_text_is_an_error(runs: dict[str, weft.Run]):
     with pytest.raises(UserError, match="name two runs or more"):
         weft.relative([runs["first"]])

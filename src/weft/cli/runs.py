@@ -38,7 +38,7 @@ def runs(
         str | None, typer.Option(metavar="TEXT", help="Only runs whose model has this in its name.")
     ] = None,
     find: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only runs with this text in title, tag, judge or id.")
+        str | None, typer.Option(metavar="TEXT", help="Only runs with this text in title, tag, judge, sweep or id.")
     ] = None,
     sort: Annotated[
         str, typer.Option(metavar="KEY", help="age, score, cost, title or benchmark; sorted ascending.")
@@ -49,7 +49,8 @@ def runs(
     """List runs, give them tags, remove them.
 
     For each run: benchmark, title, headline score with its 95% interval, how much is scored, cost, state, age. Any
-    command accepts a run by the first column, or by its tag, which is shown before its title.
+    command accepts a run by the first column, or by its tag, which is shown before its title. Sweeps are listed below;
+    a report takes the name of one in place of its runs.
 
     Examples:
 
@@ -91,6 +92,8 @@ def _build_record(entry: "RunEntry") -> dict[str, Any]:
     """Return a run as JSON has it. `expected` are verdicts, `expected_turns` turns."""
     from msgspec.structs import asdict
 
+    from weft.results.sweeps import sweeps_of
+
     manifest = entry.record.manifest
     record: dict[str, Any] = {
         "id": entry.record.id,
@@ -99,6 +102,7 @@ def _build_record(entry: "RunEntry") -> dict[str, Any]:
         "title": entry.title,
         "model": manifest.model.name,
         "judge": manifest.judge.name,
+        "sweeps": sweeps_of(entry.record),
     }
     gist = asdict(entry.gist)
     for name in GIST_FIELDS:
@@ -121,6 +125,21 @@ def _print_entries(entries: "list[RunEntry]") -> None:
         screen.print(line)
     if len(judges) == 1:
         screen.print(f"all judged by {judges.pop()}")
+    for line in _describe_sweeps(entries):
+        screen.print(line)
+
+
+def _describe_sweeps(entries: "list[RunEntry]") -> list[str]:
+    """Return a line for each sweep that listed runs are of."""
+    from weft.cli.outcome import format_count
+    from weft.results.sweeps import sweeps_of
+    from weft.untrusted import format_for_terminal
+
+    counts: dict[str, int] = {}
+    for entry in entries:
+        for name in sweeps_of(entry.record):
+            counts[name] = counts.get(name, 0) + 1
+    return [f"sweep {format_for_terminal(name)}: {format_count(count, 'run')}" for name, count in counts.items()]
 
 
 def _build_row(entry: "RunEntry", *, with_judge: bool) -> tuple[str, ...]:

@@ -55,16 +55,19 @@ def build_plots(runs: Runs) -> list[Plot]:
     presentation = _first(runs).benchmark.presentation
     if presentation.pairwise:
         return _ranking(runs)
-    built: list[Plot] = []
-    if not presentation.turn_names:
-        built += _by_turn(runs)
-    built += _by_axis(runs)
-    built += _by_groups(runs) if len(runs) > 1 else _by_second_axis(runs)
-    built += _distributions(runs)
-    if len(runs) > MAX_SERIES:
-        note = f" (the first {MAX_SERIES} of {len(runs)} runs)"
-        built = [replace(plot, title=plot.title + note, description=plot.description + note) for plot in built]
-    return [*built, *_against_calls(runs)]
+    by_turn = [] if presentation.turn_names else _by_turn(runs)
+    by_groups = _by_groups(runs) if len(runs) > 1 else _by_second_axis(runs)
+    first_plots = [_note_limit(plot, len(runs)) for plot in (*by_turn, *_by_axis(runs))]
+    last_plots = [_note_limit(plot, len(runs)) for plot in _distributions(runs)]
+    return [*first_plots, *by_groups, *last_plots, *_against_calls(runs)]
+
+
+def _note_limit(plot: Plot, runs: int, limit: int = MAX_SERIES) -> Plot:
+    """Add to a plot how many of the runs it shows, if those are not all."""
+    if runs <= limit:
+        return plot
+    note = f" (the first {limit} of {runs} runs)"
+    return replace(plot, title=plot.title + note, description=plot.description + note)
 
 
 def _has_scores(run: Run) -> bool:
@@ -213,8 +216,11 @@ def _axis_plot(run: Run, rows: Rows, axis: str, name: str, title: str, order: Se
 
 def _by_groups(runs: Runs) -> list[Plot]:
     """Return several runs by the groups of each axis."""
-    drawn = build_group_plots(dict(_shown_runs(runs)), in_words)
-    return [Plot(plot.name, plot.title, plot.chart, _describe(plot.title, plot.lines)) for plot in drawn]
+    built: list[Plot] = []
+    for plot in build_group_plots(runs, in_words):
+        described = _describe(plot.title, plot.lines)
+        built.append(_note_limit(Plot(plot.name, plot.title, plot.chart, described), len(runs), plot.limit))
+    return built
 
 
 def _by_second_axis(runs: Runs) -> list[Plot]:

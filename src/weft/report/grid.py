@@ -80,7 +80,8 @@ def build_grid(runs: Sequence[Run], by: str | Sequence[str], metric: str = "", b
         benchmark.presentation.digits,
         unranked=tuple(name_beside(layout.groups, name) for name in (CHANGE, RELATIVE_CHANGE)),
     )
-    return Grid(table, build_grid_plot(layout, table, _score_column(layout, metric)))
+    change = name_beside(layout.groups, RELATIVE_CHANGE)
+    return Grid(table, build_grid_plot(layout, table, _score_column(layout, metric), change))
 
 
 def find_metric(benchmark: Benchmark, name: str) -> str:

@@ -7,16 +7,17 @@ from weft.report import plots
 from weft.report.charts import MAX_SERIES, Plot, in_words
 from weft.report.grid_layout import GridLayout
 from weft.report.heat_map import heat_map
+from weft.report.select import format_with_change
 from weft.results.settings import is_numeric
-from weft.rounding import format_number
 from weft.types import Cell, Table
 
 NAME = "grid"
 MIN_POINTS = 3  # of a line
 
 
-def build_grid_plot(layout: GridLayout, table: Table, column: str) -> Plot | None:
-    """Return the plot of a grid's table; `column` has the number that is plotted. None where it has no value."""
+def build_grid_plot(layout: GridLayout, table: Table, column: str, change: str) -> Plot | None:
+    """Return the plot of a grid's table: `column` has the number that is plotted, `change` its change in percent,
+    which bars have beside them. None where there is no number."""
     values = [row.cells[column].value for row in table.rows]
     if all(value is None for value in values):
         return None
@@ -26,7 +27,7 @@ def build_grid_plot(layout: GridLayout, table: Table, column: str) -> Plot | Non
     elif len(layout.values[-1]) >= MIN_POINTS and is_numeric(layout.values[-1]):
         chart = _draw_lines(layout, table, column)
     else:
-        chart = _draw_bars(layout, table, column)
+        chart = _draw_bars(layout, table, column, change)
     described = [f"{row.label}: {row.cells[column].format(table.digits)}" for row in table.rows]
     return Plot(NAME, title, chart, f"{title}. {'; '.join(described)}")
 
@@ -72,7 +73,7 @@ def _draw_lines(layout: GridLayout, table: Table, column: str) -> Any:
     )
 
 
-def _draw_bars(layout: GridLayout, table: Table, column: str) -> Any:
+def _draw_bars(layout: GridLayout, table: Table, column: str, change: str) -> Any:
     """Return bars in groups of the first settings, one for each value of the last; with many values, or only one
     setting, one for each row."""
     is_grouped = len(layout.settings) > 1 and len(layout.values[-1]) <= MAX_SERIES
@@ -82,7 +83,7 @@ def _draw_bars(layout: GridLayout, table: Table, column: str) -> Any:
         if cell.value is None:
             continue
         names = {"name": series, "series": value} if is_grouped else {"name": row.label, "series": column}
-        text = format_number(cell.value, table.digits)
+        text = format_with_change(cell, row.cells.get(change), table.digits)
         rows.append({**names, "score": cell.value, "low": cell.low, "high": cell.high, "text": text})
     heading = ", ".join(map(in_words, layout.settings[-1:]))
     return plots.horizontal_bar_chart(

@@ -17,6 +17,8 @@ from weft.types import Verdict
 
 MIN_GROUPS = 2
 MAX_GROUPS = 40  # of a heat map
+MAX_RUNS = 24  # of a heat map
+MAX_RADAR_RUNS = 8  # more lines cannot be told apart
 RADAR_GROUPS = range(3, 9)  # more spokes cannot be told apart
 ALL = "all"
 KINDS = {"": "", "text": "text turns", "image": "image turns"}
@@ -31,10 +33,12 @@ class GroupPlot(Struct, frozen=True):
     title: str
     chart: Any
     lines: tuple[str, ...]
+    limit: int  # the most runs that it shows
 
 
 def build_group_plots(runs: Runs, in_words: Callable[[str], str]) -> list[GroupPlot]:
     """Return the plots of these runs by each axis of their benchmark that has several groups."""
+    runs = dict(list(runs.items())[:MAX_RUNS])
     built: list[GroupPlot] = []
     modalities = {title: _modalities_of(run) for title, run in runs.items()}
     found = {kind for kinds in modalities.values() for kind in kinds.values()}
@@ -108,18 +112,31 @@ def _draw(
         domain=(min(known), max(known)),
         digits=presentation.digits,
     )
+    drawn = [GroupPlot(name, title, chart, _describe_scores(runs, scores, columns, in_words), MAX_RUNS)]
+    if not kind and len(groups) in RADAR_GROUPS:
+        title += ", from zero to full marks"
+        shown = dict(list(runs.items())[:MAX_RADAR_RUNS])
+        rows = [
+            {axis: in_words(group), "run": run, "score": scores[run, group]}
+            for run in shown
+            for group in groups
+            if scores[run, group] is not None
+        ]
+        radar = plots.radar_chart(rows, axis=axis, y="score", series="run", title=title, top=presentation.max_score)
+        described = _describe_scores(shown, scores, columns, in_words)
+        drawn.append(GroupPlot(f"by-{axis}", title, radar, described, MAX_RADAR_RUNS))
+    return drawn
+
+
+def _describe_scores(
+    runs: Runs, scores: Scores, columns: Sequence[str], in_words: Callable[[str], str]
+) -> tuple[str, ...]:
+    """Return a line for each number."""
+    digits = _first(runs).benchmark.presentation.digits
     lines: list[str] = []
-    rows: list[dict[str, Any]] = []
     for run in runs:
         for group in columns:
             value = scores[run, group]
             if value is not None:
-                lines.append(f"{in_words(group)}, {run}: {format_number(value, presentation.digits)}")
-            if value is not None and group != total:
-                rows.append({axis: in_words(group), "run": run, "score": value})
-    drawn = [GroupPlot(name, title, chart, tuple(lines))]
-    if not kind and len(groups) in RADAR_GROUPS:
-        title += ", from zero to full marks"
-        radar = plots.radar_chart(rows, axis=axis, y="score", series="run", title=title, top=presentation.max_score)
-        drawn.append(GroupPlot(f"by-{axis}", title, radar, tuple(lines)))
-    return drawn
+                lines.append(f"{in_words(group)}, {run}: {format_number(value, digits)}")
+    return tuple(lines)

@@ -15,7 +15,7 @@ from weft.report.layout import COLUMN_WIDTH, MIN_SCALE, Column, Layout, plan_lay
 from weft.report.ranking import DEFAULT_RANKS, rank_cells
 from weft.report.select import Choices, format_cell, format_interval, select_rivals
 from weft.report.tex import escape_tex
-from weft.results.summary import Summary
+from weft.results.summary import Summary, describe_runs
 from weft.types import Cell, Row, Table
 
 DEFAULT_LABEL = "tab:weft"
@@ -52,8 +52,7 @@ def render_latex(
         label = _label_of(number, len(tables), choices.label, benchmark)
         floats += _build_floats(_plan(number, table, whole[number], label, choices, rivals, published_judge))
     lines = _header([line for float_lines in floats for line in float_lines])
-    for summary in runs:
-        lines += map(_comment, summary.lines)
+    lines += map(_comment, describe_runs(runs))
     for count, float_lines in enumerate(floats, 1):
         lines += float_lines
         if count % MAX_FLOATS == 0 and count < len(floats):

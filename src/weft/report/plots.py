@@ -164,15 +164,24 @@ def _interval_rules(base: Any) -> list[Any]:
 
 
 def horizontal_bar_chart(
-    rows: Rows, *, name: str, x: str, series: str, title: str, one_each: bool = False, legend_title: str = ""
+    rows: Rows,
+    *,
+    name: str,
+    x: str,
+    series: str,
+    title: str,
+    one_each: bool = False,
+    legend_title: str = "",
+    order: Sequence[str] = (),
 ) -> Any:
     """Return bars from zero, one below another, with their intervals and values (`text`). Long names have room.
 
-    `one_each`: a name is in one series only, and has one bar."""
+    `one_each`: a name is in one series only, and has one bar. `order`: of all series, also of those that some names
+    lack; without it, the order of their first bars."""
     import altair as alt
 
     is_legend_needed = len({row[series] for row in rows}) > 1
-    styles = Series(Series(rows, name).rows, series, legend=is_legend_needed, title=legend_title)
+    styles = Series(Series(rows, name).rows, series, order=order, legend=is_legend_needed, title=legend_title)
     names = list(dict.fromkeys(row[name] for row in styles.rows))
     lowest, highest = _value_range(rows, x)
     scale = alt.Scale(domain=[min(0.0, lowest), highest * 1.02], nice=False)

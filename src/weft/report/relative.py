@@ -16,8 +16,8 @@ from weft.report import plots
 from weft.report.charts import Plot, in_words
 from weft.report.clip_scores import MEASURES, TEXTS, ClipScores, score_run
 from weft.report.grid import RELATIVE_CHANGE, build_change_cells, build_score_cell
+from weft.report.select import format_with_change
 from weft.results.run import Run, find_cluster, name_runs
-from weft.rounding import format_number
 from weft.stats.intervals import estimate_mean
 from weft.stats.paired import compare_relative
 from weft.types import Cell, Row, Table
@@ -130,17 +130,20 @@ def _build_plot(table: Table, names: Sequence[str], full: float) -> Plot | None:
             cell = row.cells.get(name)
             if cell is None or cell.value is None:
                 continue
-            text = format_number(cell.value, cell.decimals(table.digits))
-            change = row.cells.get(f"{name} %")
-            if change is not None and change.value is not None:
-                sign = "+" if change.value > 0 else ""
-                text += f" ({sign}{format_number(change.value, 1)}%)"
+            text = format_with_change(cell, row.cells.get(f"{name} %"), table.digits)
             bounds = [None if bound is None else bound / scale for bound in (cell.low, cell.high)]
             score = {"share of full marks": cell.value / scale, "low": bounds[0], "high": bounds[1]}
             rows.append({"metric": name, "run": row.label, "text": text, **score})
     if not rows:
         return None
-    chart = plots.horizontal_bar_chart(rows, name="metric", x="share of full marks", series="run", title=table.title)
+    chart = plots.horizontal_bar_chart(
+        rows,
+        name="metric",
+        x="share of full marks",
+        series="run",
+        title=table.title,
+        order=[row.label for row in table.rows],
+    )
     described = "; ".join(f"{row['metric']}, {row['run']}: {row['text']}" for row in rows)
     return Plot("relative", table.title, chart, f"{table.title}. {described}")
 

@@ -12,11 +12,12 @@ from weft.report.csv_table import format_csv
 from weft.report.glossary import Glossary, find_terms
 from weft.report.latex import render_latex
 from weft.report.select import TEXT_FORMATS, Choices, format_with_interval, select_tables, tables_for_json
-from weft.results.summary import Summary
+from weft.results.summary import Summary, describe_runs
 from weft.rounding import format_number
 from weft.types import Cell, Row, Table
 from weft.untrusted import escape_control_characters
 
+MAX_TITLE_RUNS = 3  # whose ids are the heading of a page of Markdown
 CSV_COUNTS = ("scored", "expected", "unusable", "not_asked")
 CSV_COLUMNS = ("table", "row", "published", "column", "value", "low", "high", *CSV_COUNTS)
 MARKDOWN_ESCAPES = {ord(char): f"\\{char}" for char in "\\|*_`[]#"} | {ord("<"): "&lt;", ord(">"): "&gt;"}
@@ -48,8 +49,8 @@ def render(
 def _render_markdown(tables: Sequence[Table], runs: Sequence[Summary], glossary: Glossary) -> str:
     title = _markdown_title(tables, runs)
     lines: list[str] = [f"# {title}", ""] if title else []
-    for summary in runs:
-        lines += [f"- {_escape_markdown(line)}" for line in summary.lines]
+    lines += [f"- {_escape_markdown(line)}" for line in describe_runs(runs)]
+    if runs:
         lines.append("")
     for table in tables:
         lines += [f"## {_escape_markdown(table.title)}", ""]
@@ -91,6 +92,9 @@ def _escape_words(row: Row, columns: Sequence[str], texts: Sequence[str]) -> lis
 
 def _markdown_title(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
     """Return the heading; an empty text above tables that say themselves what they are of."""
+    if len(runs) > MAX_TITLE_RUNS:
+        names = dict.fromkeys(summary.manifest.benchmark.name for summary in runs)
+        return f"{', '.join(names)}: {len(runs)} runs"
     if runs:
         return ", ".join(summary.run for summary in runs)
     if any(table.run_rows for table in tables):

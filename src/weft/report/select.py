@@ -11,6 +11,7 @@ from msgspec import ValidationError as Invalid
 from msgspec.structs import replace
 
 from weft.errors import UserError
+from weft.rounding import format_number, round_number
 from weft.types import Cell, Row, Table
 
 TEXT_FORMATS = ("md", "latex", "csv", "json")  # formats that accept a selection
@@ -229,3 +230,12 @@ def tables_for_json(tables: Sequence[Table]) -> list[Any]:
 def _without_verdicts(row: Row) -> Row:
     cells: Any = {column: cell.as_dict for column, cell in row.cells.items()}
     return replace(row, cells=cells)
+
+
+def format_with_change(cell: Cell, change: Cell | None, digits: int = 3) -> str:
+    """Return a cell's value, followed by its change in percent if there is one: `93.8 (-6.3%)`."""
+    text = format_cell(cell, digits)
+    if change is None or change.value is None:
+        return text
+    percent = format_number(change.value, 1, sign=round_number(change.value, 1) > 0)
+    return f"{text} ({percent}%)"

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from weft.errors import UserError, WeftError
 from weft.results.run import Gist, Run, resolve_benchmark, title_input
+from weft.results.sweeps import sweeps_of
 from weft.results.titles import append_setting, distinguishing_settings, format_title, without_tag
 from weft.store.journal import Journal
 from weft.store.locks import with_actual_state
@@ -162,8 +163,8 @@ def filter_runs(
 ) -> list[RunEntry]:
     """Return the runs that match all filters, sorted ascending by `sort`.
 
-    `model` is a part of the model's name. Each word of `find` must occur in title, tag, model or judge, or begin the
-    id."""
+    `model` is a part of the model's name. Each word of `find` must occur in title, tag, model, judge or the name
+    of a sweep, or begin the id."""
     if sort not in SORT_KEYS:
         raise UserError(f"cannot sort runs by {sort!r}; choose one of {', '.join(SORT_KEYS)}")
     matching = [entry for entry in entries if _matches(entry, benchmark, model, find)]
@@ -177,7 +178,8 @@ def _matches(entry: RunEntry, benchmark: str, model: str, find: str) -> bool:
     model_names = f"{entry.record.names.get('model', '')}\n{manifest.model.name}".lower()
     if model.lower() not in model_names:
         return False
-    text = f"{model_names}\n{entry.tagged_title}\n{entry.judge}".lower()
+    sweeps = "\n".join(sweeps_of(entry.record))
+    text = f"{model_names}\n{entry.tagged_title}\n{entry.judge}\n{sweeps}".lower()
     return all(word in text or _begins_id(entry, word) for word in find.lower().split())
 
 

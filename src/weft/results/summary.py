@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -119,6 +119,16 @@ def summarise(run: "Run") -> Summary:
         annotation_counts=run.annotation_counts,
     )
     return replace(summary, lines=tuple(_build_lines(summary)))
+
+
+def describe_runs(summaries: Sequence[Summary]) -> list[str]:
+    """Return what must be known of some runs: all lines of a single one; of several the lines that they share, and
+    then a line for each with the rest."""
+    if len(summaries) < 2:
+        return [line for summary in summaries for line in summary.lines]
+    shared = [line for line in summaries[0].lines if all(line in other.lines for other in summaries)]
+    own = ["; ".join(line for line in summary.lines if line not in shared) for summary in summaries]
+    return [*(f"all runs: {line}" for line in shared), *own]
 
 
 def describe_replies(summary: Summary) -> str:

@@ -130,12 +130,20 @@ def _differing_settings(runs: Sequence[TitleInput], ignored: str = "") -> list[l
     texts: list[list[str]] = [[] for _ in runs]
     for key in keys:
         values = [settings.get(key) for settings in settings_by_run]
-        if key in ("model", ignored) or len(set(values)) == 1:
+        is_shared = len(set(values)) == 1 or (key == "seed" and _is_one_seed(runs, values))
+        if key in ("model", ignored) or is_shared:
             continue
         for index, value in enumerate(values):
             if value is not None:
                 texts[index].append(value)
     return texts
+
+
+def _is_one_seed(runs: Sequence[TitleInput], seeds: Sequence[str | None]) -> bool:
+    """Whether all models that have a seed have the same one: it tells no two runs apart."""
+    with_seed = {model_name(run) for run, seed in zip(runs, seeds, strict=True) if seed is not None}
+    without = {model_name(run) for run, seed in zip(runs, seeds, strict=True) if seed is None}
+    return len(set(seeds) - {None}) == 1 and not with_seed & without
 
 
 def _build_title(run: TitleInput, settings: Sequence[str]) -> str:
