@@ -49,7 +49,8 @@ def render(
 def _render_markdown(tables: Sequence[Table], runs: Sequence[Summary], glossary: Glossary) -> str:
     title = _markdown_title(tables, runs)
     lines: list[str] = [f"# {title}", ""] if title else []
-    lines += [f"- {_escape_markdown(line)}" for line in describe_runs(runs)]
+    provenance = runs[0].lines if len(runs) == 1 else describe_runs(runs)
+    lines += [f"- {_escape_markdown(line)}" for line in provenance]
     if runs:
         lines.append("")
     for table in tables:

@@ -123,7 +123,7 @@ def summarise(run: "Run") -> Summary:
 
 def describe_runs(summaries: Sequence[Summary]) -> list[str]:
     """Return what must be known of some runs: all lines of a single one; of several the lines that they share, and
-    then a line for each with the rest."""
+    then a line for each with the rest. Without a run there is none."""
     if len(summaries) < 2:
         return [line for summary in summaries for line in summary.lines]
     shared = [line for line in summaries[0].lines if all(line in other.lines for other in summaries)]
