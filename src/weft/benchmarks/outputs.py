@@ -22,19 +22,28 @@ from weft.untrusted import read_file, read_text_file
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 
-class OutputFolder(UncachedEndpoint):
-    """A folder of outputs. A benchmark with a layout of its own overrides `find`, or `send` if texts are elsewhere."""
+class StoredOutputs(UncachedEndpoint):
+    """Outputs made elsewhere, in a folder or a file, that stand for a model. A subclass reads its benchmark's layout."""
 
     depends_on_input = False
-    subfolders = ("", "imgs")  # WEAVE's scripts write to OUT/imgs and accept either folder
     file_names = "a file for each turn, named as in the dataset"  # in words
+
+    def __init__(self, root: Path, blobs: Blobs) -> None:
+        name = root.stem if root.is_file() else root.name
+        super().__init__(f"folder/{name}", folder=str(root.absolute()))
+
+
+class OutputFolder(StoredOutputs):
+    """A folder of outputs. A benchmark with a layout of its own overrides `find`, or `send` if texts are elsewhere."""
+
+    subfolders = ("", "imgs")  # WEAVE's scripts write to OUT/imgs and accept either folder
     patterns: tuple[str, ...] = ("**/*",)  # of files that are outputs, in any of the subfolders
 
     def __init__(self, root: Path, blobs: Blobs) -> None:
         """Raises UserError for a folder without a single output."""
         if not root.is_dir():
             raise UserError(f"folder/{root}: there is no folder {root}")
-        super().__init__(f"folder/{root.name}", folder=str(root.absolute()))
+        super().__init__(root, blobs)
         self._root = root.resolve()
         self._blobs = blobs
         if not self._has_output():

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from weft.benchmarks.outputs import OutputFolder
+from weft.benchmarks.outputs import OutputFolder, StoredOutputs
 from weft.benchmarks.prompts import Rubrics, read_rubrics
 from weft.benchmarks.statistics import DatasetStatistics
 from weft.types import LoadedDataset, Model
@@ -33,7 +33,7 @@ class Preparation(Struct, frozen=True, kw_only=True):
 
     template: Callable[[Path], None] | None = None
     """Writes a folder with an example of each kind, which users fill with their own data."""
-    outputs: type[OutputFolder] = OutputFolder
+    outputs: type[StoredOutputs] = OutputFolder
     """Reads outputs made elsewhere as a model: by default files named by `Turn.file`."""
     statistics: DatasetStatistics = DatasetStatistics()
     """What `weft data stats` counts of the records, besides what all samples have."""

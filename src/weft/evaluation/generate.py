@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from weft.benchmarks.base import JudgedTurn
-from weft.benchmarks.outputs import OutputFolder
+from weft.benchmarks.outputs import StoredOutputs
 from weft.calls.caller import EndpointDown, Halt, RunHalted
 from weft.errors import BudgetReached, ImageError, MessagesError, StoreError, WeftError, wrap_error
 from weft.evaluation.judging import TurnJudge
@@ -81,7 +81,7 @@ class LiveReplies:
         if plan.strategy != "none":
             phrasing = next((endpoint.phrasing for endpoint in endpoints if endpoint.phrasing), None)
             model = apply_strategy(plan.strategy, model, blobs, phrasing)
-        self.reads_unasked_turns = all(isinstance(endpoint, OutputFolder) for endpoint in endpoints)
+        self.reads_unasked_turns = all(isinstance(endpoint, StoredOutputs) for endpoint in endpoints)
         self.on_error: Callable[[TurnRef, Exception], None] = lambda turn_ref, error: None  # gets foreign code's errors
         self._plan = plan
         self._model = model

@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from weft.benchmarks.outputs import StoredOutputs
 from weft.errors import UserError
-from weft.models.baselines import UncachedEndpoint
 from weft.models.endpoint import NO_RETRY, CallError, EndpointReply
 from weft.store.blobs import Blobs
 from weft.types import Message, Request, Text, outcome_of
 from weft.untrusted import dict_or_empty, read_json_file
 
 
-class MMVetOutputs(UncachedEndpoint):
+class MMVetOutputs(StoredOutputs):
     """A file of answers that stands for a model."""
 
-    depends_on_input = False
+    file_names = 'one JSON file of answers, `{"v1_0": "the answer"}`'
 
     def __init__(self, root: Path, blobs: Blobs) -> None:
         """Raises UserError if there is no such file, or if it is no object of answers."""
         self._file = _find_file(root)
-        super().__init__(f"folder/{self._file.stem}", folder=str(self._file.absolute()))
+        super().__init__(self._file, blobs)
         self._answers: Mapping[str, Any] = dict_or_empty(read_json_file(self._file))
         if not any(isinstance(answer, str) for answer in self._answers.values()):
             raise UserError(f'{self._file} has no answers: expected {{"v1_0": "the answer", ...}}')
