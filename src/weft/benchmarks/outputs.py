@@ -23,7 +23,7 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 
 class StoredOutputs(UncachedEndpoint):
-    """Outputs made elsewhere, in a folder or a file, that stand for a model. A subclass reads its benchmark's layout."""
+    """Outputs made elsewhere, in a folder or file, that stand for a model; a subclass reads its benchmark's layout."""
 
     depends_on_input = False
     file_names = "a file for each turn, named as in the dataset"  # in words
