@@ -126,7 +126,8 @@ class Recall(Recipe):
         image, attempts = await make_best_image(order, context.players("painter"), gates, context)
         must_mend = image is None or context.is_flagging
         if must_mend and context.has("mender") and self.options.mends:
-            image, mended = await make_image(order, ["mender"] * self.options.mends, gates, context)
+            menders = ["mender"] * self.options.mends
+            image, mended = await make_image(order, menders, gates, context, after=attempts)
             attempts += mended
         return image, attempts
 

@@ -64,6 +64,22 @@ def test_without_gates_faults_get_through_and_mending_raises_the_yield(tmp_path:
     assert kept[0] < kept[1] == 15
 
 
+def test_an_editor_that_mends_itself_keeps_its_settings_and_draws_anew(tmp_path: Path):
+    alone = {role: model for role, model in FUSION.items() if role != "mender"}
+    rows = build(tmp_path, "tabletop-fusion", alone, seeds=30, model_options={"editor.rate": "0.5"})
+    mended = [attempt for row in rows for attempt in row.attempts if attempt.role == "mender"]
+    assert 0.25 < sum(attempt.chosen for attempt in mended) / len(mended) < 0.75
+    assert len(mended) > 20
+
+
+def test_two_painters_that_are_one_model_draw_twice_and_the_mender_once_more(tmp_path: Path):
+    models = {**RECALL, "painter": "tabletop/faulty,tabletop/faulty", "mender": "tabletop/faulty"}
+    options = {f"{player}.rate": "0.5" for player in ("painter", "painter-2", "mender")}
+    rows = build(tmp_path, "tabletop-recall", models, seeds=8, model_options=options)
+    keys = [attempt.key for row in rows for attempt in row.attempts]
+    assert len(set(keys)) == len(keys) and any(attempt.role == "mender" for row in rows for attempt in row.attempts)
+
+
 def test_scripts_that_do_not_fit_together_are_filtered(tmp_path: Path):
     models = {**RECALL, "painter": "tabletop/oracle"}
     rows = build(tmp_path, "tabletop-recall", models, seeds=30, model_options={"writer.error": "0.75"})

@@ -86,6 +86,10 @@ class Context:
         """Return the names under which models play a role: painter, painter-2."""
         return self._tools.players(role)
 
+    def model_name(self, role: str) -> str:
+        """Return the name of the model that plays a role."""
+        return self._tools.models[role].name
+
     async def ask(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply:
         """Ask the model of a role. Raises CallFailed if there is no answer, through no fault of the model."""
         model = self._tools.models.get(role)

@@ -38,13 +38,17 @@ class Gate(Protocol):
 
 
 async def make_image(
-    order: Order, makers: Sequence[str], gates: Sequence[Gate], context: Context
+    order: Order, makers: Sequence[str], gates: Sequence[Gate], context: Context, *, after: Sequence[Attempt] = ()
 ) -> tuple[Image | None, list[Attempt]]:
-    """Ask one maker after the other until an image passes all gates. Return it, or None, and all attempts."""
+    """Ask one maker after the other until an image passes all gates. Return it, or None, and all attempts.
+
+    `after` are earlier attempts at this order, which are not among those returned.
+    """
     attempts: list[Attempt] = []
-    for index, role in enumerate(makers):
-        draw = list(makers[:index]).count(role)  # a maker that is asked again draws anew
-        attempt = await attempt_order(order, role, gates, context, draw)
+    asked = [attempt.role for attempt in after]
+    for role in makers:
+        attempt = await attempt_order(order, role, gates, context, _count_draws(role, asked, context))
+        asked.append(role)
         if attempt.passed:
             attempts.append(replace(attempt, chosen=True))
             return attempt.image, attempts
@@ -58,7 +62,9 @@ async def make_best_image(
     order: Order, makers: Sequence[str], gates: Sequence[Gate], context: Context
 ) -> tuple[Image | None, list[Attempt]]:
     """Ask all makers at once, and choose the image that passes with the highest values; the first of equal ones."""
-    attempts = list(await asyncio.gather(*(attempt_order(order, role, gates, context) for role in makers)))
+    draws = [_count_draws(role, makers[:index], context) for index, role in enumerate(makers)]
+    orders = (attempt_order(order, role, gates, context, draw) for role, draw in zip(makers, draws, strict=True))
+    attempts = list(await asyncio.gather(*orders))
     best = max(range(len(attempts)), key=lambda index: (attempts[index].passed, _value(attempts[index]), -index))
     if not attempts[best].passed and not context.is_flagging:
         return None, attempts
@@ -82,6 +88,11 @@ async def attempt_order(order: Order, role: str, gates: Sequence[Gate], context:
         if not verdict.passed and not context.is_flagging:
             break
     return replace(attempt, verdicts=tuple(verdicts))
+
+
+def _count_draws(role: str, asked: Sequence[str], context: Context) -> int:
+    """Return how often the model of a role was asked before, in whatever role: it is to draw anew, not to repeat."""
+    return [context.model_name(one) for one in asked].count(context.model_name(role))
 
 
 def add_attempts(row: Row, attempts: Sequence[Attempt]) -> Row:

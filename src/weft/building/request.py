@@ -8,6 +8,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from weft.building.recipe import Recipe, Role, is_player
+from weft.calls.roles import Limits
 from weft.calls.sending import RetryPolicy
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
@@ -15,6 +16,14 @@ from weft.workspace import Workspace
 
 DEFAULT_PART_SIZE = 50
 SEPARATOR = re.compile(r",(?!https?://)")  # between models; not between the addresses of one
+
+
+class RayRequest(Struct, frozen=True):
+    """Workers of Ray that make the rows."""
+
+    workers: int | None = None  # None: one for each CPU
+    address: str | None = None  # of a running cluster, or `auto`; None: Ray is started on this machine
+    gpus_each: float = 0.0  # of a worker, for models that are programs
 
 
 class BuildRequest(Struct, frozen=True):
@@ -34,6 +43,17 @@ class BuildRequest(Struct, frozen=True):
     rows_in_flight: int | None = None
     preflight: bool = False
     retry_policy: RetryPolicy = RetryPolicy()
+    ray: RayRequest | None = None
+
+
+def limits_of(request: BuildRequest) -> Limits:
+    """Return how much a build may spend, and how many of its calls may be in flight."""
+    return Limits(
+        budget=request.budget,
+        concurrency=request.concurrency,
+        retry_policy=request.retry_policy,
+        preflight=request.probe,
+    )
 
 
 def assign_models(recipe: Recipe, models: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,9 +68,9 @@ def assign_models(recipe: Recipe, models: Mapping[str, Any]) -> dict[str, Any]:
             raise UserError(f"{recipe.name} has no role {name!r}; its roles are {', '.join(roles)}")
     players: dict[str, Any] = {}
     for role in recipe.roles:
-        names = _split_models(models.get(role.name))
+        names = split_models(models.get(role.name))
         if not names and role.stands_in in models:
-            names = _split_models(models[role.stands_in])[:1]
+            names = split_models(models[role.stands_in])[:1]
         if not names and not role.optional:
             raise UserError(f"{recipe.name} needs a model for the role {role.name} ({role.about}): --{role.name} NAME")
         if len(names) > 1 and not role.several:
@@ -60,7 +80,7 @@ def assign_models(recipe: Recipe, models: Mapping[str, Any]) -> dict[str, Any]:
     return players
 
 
-def _split_models(given: Any) -> list[Any]:
+def split_models(given: Any) -> list[Any]:
     """Return the models that a user gave for one role."""
     if given is None:
         return []
@@ -80,10 +100,11 @@ def open_endpoints(request: BuildRequest, recipe: Recipe, workspace: Workspace) 
         raise UserError(f"--preset {unknown[0]}=...: there is no such role; there is {', '.join(players)}")
     endpoints: dict[str, Endpoint] = {}
     for player, model in players.items():
-        preset = request.presets.get(player, "")
-        more = {"preset": preset} if preset else {}
-        endpoint = workspace.endpoint(model, options.get(player), **more)
         role = find_role(recipe.roles, player)
+        other = "" if role.name in request.models else role.stands_in  # whose model it is, with its settings
+        preset = request.presets.get(player) or request.presets.get(other, "")
+        more = {"preset": preset} if preset else {}
+        endpoint = workspace.endpoint(model, {**options.get(other, {}), **options.get(player, {})}, **more)
         reason = endpoint.gives.unsupported_reason(role.makes)
         if reason:
             raise UserError(f"{endpoint.name} cannot be the {role.name}: {reason}")
