@@ -21,6 +21,7 @@ ORDER = (  # each may import those before it, and itself; tests/test_packages.py
         "secrets",
         "untrusted",
         "plugins",
+        "ray_cluster",
         "store",
         "models",
         "calls",

@@ -13,7 +13,7 @@ import pytest
 
 from weft.building.build import BuildOutcome, run_build
 from weft.building.parts import read_rows
-from weft.building.request import BuildRequest
+from weft.building.request import BuildRequest, RayRequest
 from weft.building.status import read_status
 from weft.errors import UserError
 from weft.workspace import read_only_journal
@@ -173,3 +173,11 @@ def test_another_build_in_the_same_folder_is_refused(tmp_path: Path):
         build(tmp_path / "out", seeds=3, models={**MODELS, "painter": "copy"})
     with pytest.raises(UserError, match=r"its recipe is pairs, not tabletop-recall"):
         build(tmp_path / "out", recipe="tabletop-recall", models={"writer": "tabletop/oracle", "painter": "copy"})
+
+
+def test_models_that_are_objects_cannot_go_to_workers(tmp_path: Path):
+    from building.players import Writer
+
+    with pytest.raises(UserError, match="writer: on Ray a model is a name, such as file.py:NAME, not an object"):
+        build(tmp_path / "out", models={**MODELS, "writer": Writer()}, ray=RayRequest(2))
+    assert not (tmp_path / "out" / "parts").exists()

@@ -6,37 +6,32 @@ WEAVE layout when all are.
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.building.context import Tools
+from weft.building.crew import Crew, build_parts
+from weft.building.draft import Row
 from weft.building.dry_run import RoleForecast, forecast_rows
 from weft.building.export import write_dataset
-from weft.building.local import LocalExecutor
-from weft.building.manifest import (
-    FILE,
-    BuildManifest,
-    build_manifest,
-    check_size,
-    continue_manifest,
-    home_to_continue,
-    write_manifest,
-)
+from weft.building.features import JournalFeatures
+from weft.building.manifest import BuildManifest, write_manifest
 from weft.building.parts import find_open_parts, split_seeds, write_part
+from weft.building.preparation import prepare
 from weft.building.progress import BuildProgress
-from weft.building.recipe import Recipe, load_recipe, open_recipe
-from weft.building.request import BuildRequest, open_endpoints
+from weft.building.recipe import Recipe
+from weft.building.request import BuildRequest, limits_of
+from weft.building.rows import make_row
 from weft.calls.interrupts import INTERRUPT_GRACE_S, Interrupted, on_interrupt
-from weft.calls.roles import Limits, ModelsByRole
-from weft.errors import UserError, WeftError
+from weft.errors import WeftError
 from weft.models.endpoint import Endpoint
 from weft.store.locks import lock_run
 from weft.store.schema import journal_file
-from weft.workspace import Workspace
+from weft.workspace import Workspace, close_endpoints
 
 OnStart = Callable[["OpenBuild"], None]
 
@@ -61,32 +56,6 @@ class BuildOutcome(Struct, frozen=True):
     progress: BuildProgress
     reason: WeftError | None
     failed: int  # rows that the next command tries again
-
-
-def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endpoint], BuildManifest]:
-    """Return what a build needs, without a call and without writing anything. Raises UserError for a mistake."""
-    if request.seeds < 1:
-        raise UserError("--seeds: give at least 1")
-    check_size(request.seeds, request.part_size)
-    out = request.out.absolute()
-    if out.is_file():
-        raise UserError(f"{request.out} is a file: --out is a folder")
-    recipe = open_recipe(load_recipe(request.recipe), request.recipe, request.options)
-    home = (request.home or out).absolute()
-    if request.home is None and (out / FILE).exists():
-        home = home_to_continue(out)
-    workspace = Workspace(home)
-    endpoints = open_endpoints(request, recipe, workspace)
-    wanted = build_manifest(
-        request.recipe,
-        recipe,
-        endpoints,
-        seeds=request.seeds,
-        part_size=request.part_size,
-        out=out,
-        home=home,
-    )
-    return recipe, workspace, endpoints, continue_manifest(out, wanted)
 
 
 class BuildForecast(Struct, frozen=True):
@@ -115,35 +84,55 @@ async def forecast_build(request: BuildRequest) -> BuildForecast:
     return BuildForecast(manifest, len(seeds), roles, local)
 
 
-async def run_build(request: BuildRequest, on_start: OnStart | None = None) -> BuildOutcome:
-    """Build what is not done yet. Raises UserError for a mistake of the user's; other reasons are in the outcome."""
+async def run_build(
+    request: BuildRequest, on_start: OnStart | None = None, on_note: Callable[[str], None] = lambda note: None
+) -> BuildOutcome:
+    """Build what is not done yet. Raises UserError for a mistake of the user's; other reasons are in the outcome.
+
+    `on_note` gets what a user who waits should know, such as that a worker died.
+    """
     recipe, workspace, endpoints, manifest = prepare(request)
     out = request.out.absolute()
-    limits = Limits(
-        budget=request.budget,
-        concurrency=request.concurrency,
-        retry_policy=request.retry_policy,
-        preflight=request.preflight,
-    )
-    async with workspace.open(endpoints, limits, composed=True) as models:
-        with ExitStack() as locks:
-            for folder in dict.fromkeys((workspace.home, out)):  # a build's folder has one writer, whatever its home
-                locks.enter_context(lock_run(folder, manifest.run))
-            progress = BuildProgress(calls=models.callers)
-            opened = OpenBuild(request, recipe, manifest, out, workspace.home, progress, [])
-            await _build(opened, models, on_start)
-            reason = models.halt.reason
-            if reason is None:
-                write_dataset(out, recipe, workspace.blobs)
-    return BuildOutcome(out, manifest, progress, reason, progress.outcomes["failed"])
+    opened = OpenBuild(request, recipe, manifest, out, workspace.home, BuildProgress(), [])
+    async with AsyncExitStack() as closing:
+        if request.ray is None:
+            crew = await closing.enter_async_context(_open_crew(opened, workspace, endpoints))
+        else:
+            from weft.building.ray_crew import open_ray_crew
+
+            await close_endpoints(endpoints.values())  # others are made where they are used
+            crew = await closing.enter_async_context(open_ray_crew(request, manifest, opened.progress, on_note))
+        for folder in dict.fromkeys((workspace.home, out)):  # a build's folder has one writer, whatever its home
+            closing.enter_context(lock_run(folder, manifest.run))
+        await _build(opened, crew, on_start)
+        if crew.halt.reason is None:
+            write_dataset(out, recipe, workspace.blobs)
+    return BuildOutcome(out, manifest, opened.progress, crew.halt.reason, opened.progress.outcomes["failed"])
 
 
-async def _build(opened: OpenBuild, models: ModelsByRole, on_start: OnStart | None) -> None:
+@asynccontextmanager
+async def _open_crew(
+    opened: OpenBuild, workspace: Workspace, endpoints: Mapping[str, Endpoint]
+) -> AsyncGenerator[Crew]:
+    """Open the models here, and make rows in this process."""
+    request = opened.request
+    async with workspace.open(endpoints, limits_of(request), composed=True) as models:
+        for caller in models.callers.values():
+            caller.book_under(opened.manifest.run)
+        opened.progress.calls = models.callers
+        tools = Tools(models.callers, models.blobs, JournalFeatures(models.journal))
+        steps = opened.recipe.steps()
+
+        def make(number: int) -> Awaitable[Row]:
+            return make_row(opened.recipe, steps, number, tools)
+
+        yield Crew(make, models.halt, request.rows_in_flight or models.samples_in_flight, models.halt.stop)
+
+
+async def _build(opened: OpenBuild, crew: Crew, on_start: OnStart | None) -> None:
     request = opened.request
     manifest = opened.manifest
     write_manifest(opened.out, manifest)
-    for caller in models.callers.values():
-        caller.book_under(manifest.run)
     parts = find_open_parts(opened.out, request.seeds, manifest.part_size)
     everything = split_seeds(request.seeds, manifest.part_size)
     progress = opened.progress
@@ -154,21 +143,18 @@ async def _build(opened: OpenBuild, models: ModelsByRole, on_start: OnStart | No
         opened.notes.append(f"{len(everything) - len(parts)} of {len(everything)} parts are done already")
     if on_start is not None:
         on_start(opened)
-    tools = Tools(models.callers, models.blobs, models.journal)
-    in_flight = request.rows_in_flight or models.samples_in_flight
-    executor = LocalExecutor(opened.recipe, tools, models.halt, in_flight)
     work = asyncio.ensure_future(
-        executor.run(parts, lambda part, rows: write_part(opened.out, part, rows), progress.add)
+        build_parts(parts, crew, lambda part, rows: write_part(opened.out, part, rows), progress.add)
     )
 
     def interrupt() -> None:
-        is_first = models.halt.reason is None
-        models.halt.stop(Interrupted("interrupted"))
+        is_first = crew.halt.reason is None
+        crew.stop(Interrupted("interrupted"))
         asyncio.get_running_loop().call_later(INTERRUPT_GRACE_S if is_first else 0, work.cancel)
 
     with on_interrupt(interrupt):
         try:
             await work
         except asyncio.CancelledError:
-            if models.halt.reason is None:
+            if crew.halt.reason is None:
                 raise

@@ -7,7 +7,6 @@ What a row needs on average is multiplied by the seeds that are left.
 
 import hashlib
 from collections.abc import Mapping
-from concurrent.futures import Future
 from typing import Any
 
 import msgspec
@@ -103,11 +102,11 @@ def draw_stand_in(digest: bytes, blobs: Blobs) -> Image:
 class _NoFeatures:
     """Computes features of stand-ins anew: they are not worth a place in the journal."""
 
-    def find_feature(self, digest: str, kind: str, version: str) -> str | None:
+    async def find(self, digest: str, kind: str, version: str) -> str | None:
         return None
 
-    def put_feature(self, digest: str, kind: str, version: str, value: str) -> "Future[None]":
-        return Future()
+    def keep(self, digest: str, kind: str, version: str, value: str) -> None:
+        return
 
 
 async def forecast_rows(recipe: Recipe, models: ModelsByRole, seeds: list[int]) -> dict[str, RoleForecast]:

@@ -20,7 +20,6 @@ class BuildProgress:
     calls: Mapping[str, Caller] = field(default_factory=dict[str, Caller])  # by role, where they are made here
     remote_calls: Counter[str] = field(default_factory=Counter[str])  # made by workers elsewhere
     remote_cost: float = 0.0
-    notes: list[str] = field(default_factory=list[str])
 
     def add(self, row: Row) -> None:
         self.done += 1

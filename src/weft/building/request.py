@@ -52,7 +52,7 @@ def limits_of(request: BuildRequest) -> Limits:
         budget=request.budget,
         concurrency=request.concurrency,
         retry_policy=request.retry_policy,
-        preflight=request.probe,
+        preflight=request.preflight,
     )
 
 

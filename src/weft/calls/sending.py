@@ -60,7 +60,7 @@ class RetryPolicy(Struct, frozen=True):
 class EndpointDown(WeftError):
     """No further call can succeed: wrong key, no such model, no quota, no server. `user_fault`: the user must act."""
 
-    def __init__(self, message: str, *, user_fault: bool) -> None:
+    def __init__(self, message: str, *, user_fault: bool = False) -> None:
         super().__init__(message)
         self.user_fault = user_fault
 

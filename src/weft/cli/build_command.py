@@ -124,6 +124,13 @@ def _common_parameters() -> list[inspect.Parameter]:
         ),
         ("part_size", int, {"help": "Seeds of one part file. [default: 50]", "metavar": "N", "min": 1}),
         ("home", Path, {"help": "Journal and images. Default: the folder of the build.", "metavar": "PATH"}),
+        ("ray", str, {"help": "Workers on Ray: a number, or auto, one for each CPU.", "metavar": "N|auto"}),
+        (
+            "address",
+            str,
+            {"help": "With --ray, a running cluster: auto, or HOST:PORT. Default: a new one here.", "metavar": "TEXT"},
+        ),
+        ("gpus_each", float, {"help": "With --ray, GPUs of a worker. [default: 0]", "metavar": "NUMBER", "min": 0}),
     ]
     parameters = [build_option(name, kind, settings) for name, kind, settings in options]
     parameters.append(
@@ -149,7 +156,24 @@ def read_values(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     for field in ("out", "seeds", "budget", "concurrency", "part_size", "home"):
         if values[field] is not None:
             fields[field] = values[field]
+    fields["ray"] = _read_ray(values)
     return fields
+
+
+def _read_ray(values: Mapping[str, Any]) -> Any:
+    """Return what the user asked of Ray; None without --ray."""
+    from weft.building.request import RayRequest
+
+    workers = values["ray"]
+    if workers is None:
+        for option in ("address", "gpus_each"):
+            if values[option] is not None:
+                raise UserError(f"{_flag(option)} is about workers on Ray: give --ray N or --ray auto as well")
+        return None
+    if workers != "auto" and not (workers.isdecimal() and int(workers) > 0):
+        raise UserError(f"--ray {workers}: give a number of workers, or auto")
+    count = None if workers == "auto" else int(workers)
+    return RayRequest(count, values["address"], values["gpus_each"] or 0.0)
 
 
 def _pop(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def run_and_report(request: BuildRequest) -> int:
                 console.print(f"note: {note}")
             showing.enter_context(show_progress(opened.progress, console))
 
-        outcome = run_in_loop(run_build(request, start))
+        outcome = run_in_loop(run_build(request, start, lambda note: console.print(f"note: {note}")))
     return report(outcome)
 
 

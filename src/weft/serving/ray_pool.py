@@ -9,23 +9,14 @@ that clients retry.
 import asyncio
 import contextlib
 import importlib
-import importlib.util
 import logging
 import math
 import os
-import queue
 import re
-import secrets
-import shutil
-import signal
 import socket
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -34,19 +25,14 @@ from msgspec.structs import replace
 from weft.errors import UserError, WeftError
 from weft.models.endpoint import CallError
 from weft.models.providers.served_card import ModelCard
+from weft.ray_cluster import RayCluster, RayThread, is_running, last_line
 from weft.serving.chat import format_error
 from weft.serving.replica import Replica, ReplicaResponse, ReplicaSpec
 
 DEPLOYMENT = "Replica"
-NAMESPACE = "weft"
-FOLDER_PREFIX = "weft-ray-"
-FOLDER_VARIABLE = "WEFT_RAY_FOLDER"  # in the environment of every process that our Ray starts
 SHUTDOWN_GRACE_S = 20.0
 MAX_FAILED_CHECKS = 3  # in a row, after which the cluster counts as gone
-OBJECT_STORE_BYTES = 512 * 2**20
-COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
 HEALTH_CACHE_S = 1.0
-CONNECT_TIMEOUT_S = 5.0
 STATUS_TIMEOUT_S = 10.0
 FAILED = "failed"  # the key under which a replica reports why it could not load
 PrintStatus = Callable[[str], None]
@@ -121,11 +107,11 @@ class RayPool:
         self._resources = resources
         self._spec = spec
         self._print_status = print_status
+        self._cluster = RayCluster(resources.address, print_status)
         self._ray: Any = None
         self._serve: Any = None
         self._handle: Any = None
         self._progress: Any = None
-        self._folder = ""
         self._app = f"weft-{socket.gethostname()}-{os.getpid()}"
         self._checked_at = 0.0
         self._ready = 0  # replicas at the last check
@@ -157,60 +143,14 @@ class RayPool:
     # Ray
 
     def _start_ray(self) -> None:
-        if importlib.util.find_spec("ray") is None:
-            raise UserError("several replicas need Ray; install the extra, from the clone: pip install -e '.[ray]'")
-        address = self._resources.address
-        os.environ.update(
-            {"RAY_USAGE_STATS_ENABLED": "0", "RAY_SERVE_LOG_TO_STDERR": "0", "RAY_ENABLE_AUTO_CONNECT": "0"}
-        )
-        arguments: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": logging.ERROR}
-        if address:
-            _check_reachable(address)
-            arguments["address"] = address
-            self._print_status(f"joining the Ray cluster at {address}")
-        else:
-            arguments |= self._prepare_local_ray()
-            self._print_status("starting Ray")
-        self._ray = importlib.import_module("ray")
-        try:
-            self._ray.init(**arguments)
-        except Exception as error:
-            reason = _last_line(str(error))
-            if not address:
-                raise UserError(f"Ray could not be started: {type(error).__name__}: {reason}") from None
-            raise UserError(
-                f"the cluster at {address} could not be joined: {reason}; the nodes and this command must have "
-                "the same RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH (or RAY_AUTH_TOKEN)"
-            ) from None
+        cpus = math.ceil(self._resources.replicas * self._cpus) + 1
+        self._ray = self._cluster.start(cpus, purpose="several replicas")
         self._serve = importlib.import_module("ray.serve")
-        for name in ("ray", "ray.serve"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        logging.getLogger("ray.serve").setLevel(logging.CRITICAL)
         self._check_resources()
         self._serve.start(proxy_location="Disabled", logging_config={"log_level": "ERROR", "enable_access_log": False})
-        if address and sys.platform == "linux":
+        if self._resources.address and sys.platform == "linux":
             _delete_orphaned_apps(self._serve)
-
-    def _prepare_local_ray(self) -> dict[str, Any]:
-        """Prepare folder and environment of a Ray of our own; return the arguments that start it."""
-        remove_leftovers()
-        # Ray's own folder inside it is readable by everyone
-        self._folder = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-")
-        os.environ.update(
-            {
-                "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-                "RAY_AUTH_MODE": "token",
-                "RAY_AUTH_TOKEN": secrets.token_hex(32),
-                FOLDER_VARIABLE: self._folder,
-            }
-        )
-        cpus = max(os.cpu_count() or 1, math.ceil(self._resources.replicas * self._cpus) + 1)
-        return {
-            "address": "local",
-            "num_cpus": cpus,
-            "include_dashboard": False,
-            "object_store_memory": OBJECT_STORE_BYTES,
-            "_temp_dir": f"{self._folder}/r",
-        }
 
     @property
     def _cpus(self) -> float:
@@ -277,7 +217,7 @@ class RayPool:
             cause = getattr(error, "cause", None)
             if isinstance(cause, UserError):
                 raise UserError(str(cause)) from None
-            raise UserError(_last_line(str(error))) from None
+            raise UserError(last_line(str(error))) from None
         except exceptions.RayError as error:
             raise UserError(f"the process that was to load {self._spec.model} ended: {type(error).__name__}") from None
 
@@ -293,7 +233,7 @@ class RayPool:
             progress: dict[str, str] = await self._progress.read.remote()
             failure = progress.pop(FAILED, "")
             if state in ("DEPLOY_FAILED", "UNHEALTHY"):
-                reason = failure or _last_line((deployment or app).message)
+                reason = failure or last_line((deployment or app).message)
                 raise UserError(f"the replicas could not be started: {reason}")
             line = f"{_count_ready(deployment)} of {self._resources.replicas} replicas ready"
             loading = set(progress.values()) - {"", "ready"}
@@ -313,9 +253,9 @@ class RayPool:
         except exceptions.RayActorError:
             return ReplicaResponse(500, format_error("the replica that worked on it died: ask again", "replica_lost"))
         except exceptions.RayError as error:
-            return ReplicaResponse(500, format_error(_last_line(str(error)), "replica_failed"))
+            return ReplicaResponse(500, format_error(last_line(str(error)), "replica_failed"))
         except Exception as error:
-            message = _last_line(str(error))
+            message = last_line(str(error))
             if type(error).__name__ == "BackPressureError":
                 return ReplicaResponse(429, format_error(message, "queue_full"))
             return ReplicaResponse(500, format_error(message, "replica_failed"))
@@ -345,44 +285,13 @@ class RayPool:
         self._closing = True
         stopping = asyncio.wrap_future(self._thread.submit(self._stop_ray))
         await asyncio.wait({stopping}, timeout=SHUTDOWN_GRACE_S)
-        if self._folder:
-            _remove_ray_folder(Path(self._folder))
+        self._cluster.remove_folder()
 
     def _stop_ray(self) -> None:
-        if self._ray is None:
-            return
         with contextlib.suppress(Exception):
             if self._resources.address and self._serve is not None:
                 self._serve.delete(self._app)
-        with contextlib.suppress(Exception):
-            self._ray.shutdown()
-
-
-class RayThread:
-    """One thread for all calls to Ray, one after another. It lives as long as the process: what Ray starts dies with
-    the thread that started it."""
-
-    def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="Ray's", daemon=True).start()
-
-    def submit(self, function: Callable[[], T]) -> "Future[T]":
-        future: Future[T] = Future()
-        self._calls.put((function, future))
-        return future
-
-    def _run(self) -> None:
-        while True:
-            function, future = self._calls.get()
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                future.set_result(function())
-            except Exception as error:
-                future.set_exception(error)
-            except BaseException as error:
-                future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
-            del function, future
+        self._cluster.stop()
 
 
 class PoolClosing(WeftError):
@@ -404,77 +313,13 @@ def _count_ready(deployment: Any) -> int:
     return ready
 
 
-def remove_leftovers() -> None:
-    """Remove processes and folders of earlier commands on this machine that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
-        process_id = folder.name.removeprefix(FOLDER_PREFIX).partition("-")[0]
-        if process_id.isdigit() and sys.platform == "linux" and not _is_running(process_id):
-            _remove_ray_folder(folder)
-
-
-def _is_running(process_id: str) -> bool:
-    return Path(f"/proc/{process_id}").exists()
-
-
-def _remove_ray_folder(folder: Path) -> None:
-    """Kill the processes that our Ray started with this folder, and remove it."""
-    variable = f"{FOLDER_VARIABLE}={folder}".encode()
-    for entry in Path("/proc").glob("[0-9]*"):
-        if int(entry.name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            if variable in (entry / "environ").read_bytes().split(b"\0"):
-                os.kill(int(entry.name), signal.SIGKILL)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def _delete_orphaned_apps(serve: Any) -> None:
     """Delete our applications in a cluster whose commands ran on this machine and are gone."""
     for name in serve.status().applications:
         host, _, process_id = name.removeprefix("weft-").rpartition("-")
         is_ours = name.startswith("weft-") and host == socket.gethostname() and process_id.isdigit()
-        if is_ours and not _is_running(process_id):
+        if is_ours and not is_running(process_id):
             serve.delete(name)
-
-
-def _check_reachable(address: str) -> None:
-    """Raise UserError for a cluster that does not answer: Ray would try for minutes."""
-    target = address
-    source = ""
-    if address == "auto":
-        target, source = _find_cluster()
-    if not target:
-        raise UserError(
-            "no Ray cluster is known here: start one with `ray start --head`, give HOST:PORT, or leave --address out"
-        )
-    host, _, port = target.removeprefix("ray://").rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"no Ray cluster answers at {target}{source} ({error}): start one with `ray start --head`, "
-            "or leave --address out"
-        ) from None
-
-
-def _find_cluster() -> tuple[str, str]:
-    """Return the address that Ray itself would use for `auto`, and where it was found, for messages."""
-    target = os.environ.get("RAY_ADDRESS", "")
-    if target:
-        return target, ""
-    file = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir())) / "ray" / "ray_current_cluster"
-    try:
-        return file.read_text().strip(), f", which {file} names"
-    except OSError:
-        return "", ""
-
-
-def _last_line(text: str) -> str:
-    """Return the last line of a traceback: what went wrong."""
-    lines = COLOUR_CODES.sub("", text).strip().splitlines()
-    if not lines:
-        return "(no message)"
-    return lines[-1].strip()[:500]
 
 
 def _listen_on_loopback() -> None:

@@ -1,0 +1,43 @@
+"""What a build needs before its first call: recipe, home, models and manifest. Mistakes are found here."""
+
+from collections.abc import Mapping
+
+from weft.building.manifest import (
+    FILE,
+    BuildManifest,
+    build_manifest,
+    check_size,
+    continue_manifest,
+    home_to_continue,
+)
+from weft.building.recipe import Recipe, load_recipe, open_recipe
+from weft.building.request import BuildRequest, open_endpoints
+from weft.errors import UserError
+from weft.models.endpoint import Endpoint
+from weft.workspace import Workspace
+
+
+def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endpoint], BuildManifest]:
+    """Return what a build needs, without a call and without writing anything. Raises UserError for a mistake."""
+    if request.seeds < 1:
+        raise UserError("--seeds: give at least 1")
+    check_size(request.seeds, request.part_size)
+    out = request.out.absolute()
+    if out.is_file():
+        raise UserError(f"{request.out} is a file: --out is a folder")
+    recipe = open_recipe(load_recipe(request.recipe), request.recipe, request.options)
+    home = (request.home or out).absolute()
+    if request.home is None and (out / FILE).exists():
+        home = home_to_continue(out)
+    workspace = Workspace(home)
+    endpoints = open_endpoints(request, recipe, workspace)
+    wanted = build_manifest(
+        request.recipe,
+        recipe,
+        endpoints,
+        seeds=request.seeds,
+        part_size=request.part_size,
+        out=out,
+        home=home,
+    )
+    return recipe, workspace, endpoints, continue_manifest(out, wanted)
