@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from build_grow import FAULTS, ROLES
+from weft_tabletop.building.truth import find_faults, is_right_attempt
 
 from weft.building.build import run_build
 from weft.building.draft import Attempt
 from weft.building.parts import read_rows
 from weft.building.request import BuildRequest
 from weft.store.blobs import Blobs
-from weft_tabletop.building.truth import find_faults, is_right_attempt
 
 ERRING = {**ROLES, "checker": "tabletop/erring"}
 CONFIGURATIONS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str]]] = {

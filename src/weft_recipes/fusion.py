@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from weft.building.context import Context
 from weft.building.draft import Attempt, Draft, DraftTurn, Row
 from weft.building.gates.choose import GateOptions, choose_gates, has_level
+from weft.building.gates.embeddings import check_embedder
 from weft.building.gates.rules import MARKER, find_draft_problem, find_text_problem
 from weft.building.orders import Gate, Order, add_attempts, make_image
 from weft.building.recipe import Dropped, Recipe, Role, Step
@@ -64,6 +65,7 @@ class Fusion(Recipe):
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         options = self.options
+        check_embedder(options.embedder)
         if options.captions and options.originals:
             raise UserError("--captions and --originals: give one of the two")
         if options.captions and len(self._captions) < options.inputs:

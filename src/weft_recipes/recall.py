@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from weft.building.context import Context
 from weft.building.draft import Attempt, Draft, DraftTurn, Row
 from weft.building.gates.choose import GateOptions, choose_gates, has_level
+from weft.building.gates.embeddings import check_embedder
 from weft.building.gates.rules import MARKER, find_draft_problem, find_text_problem
 from weft.building.orders import Gate, Order, add_attempts, make_best_image, make_image
 from weft.building.recipe import Dropped, Recipe, Role, Step
@@ -40,6 +41,9 @@ class Recall(Recipe):
     )
     Options = RecallOptions
     prompts = RecallPrompts()
+
+    def check(self, roles: Mapping[str, Sequence[str]]) -> None:
+        check_embedder(self.options.embedder)
 
     def seed(self, number: int) -> Row:
         rng = Random(f"{self.name} {number}")

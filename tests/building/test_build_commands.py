@@ -84,6 +84,7 @@ def test_originals_and_captions_that_cannot_do_are_refused(tmp_path: Path):
         (("--captions", tmp_path / "one.txt"), "has 1 captions, and needs 2"),
         (("--captions", tmp_path / "none.txt"), "cannot be read"),
         (("--captions", "a", "--originals", "b"), "give one of the two"),
+        (("--embedder", tmp_path / "none"), "there is no such folder, and it is no repository's name"),
     ):
         with pytest.raises(UserError, match=".*") as caught:
             weft("weave-fusion", *roles, *words)

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from weft.building.gates.embeddings import EmbeddingGate
 from weft.building.gates.judge import JudgeGate
 from weft.building.gates.pixels import BlankGate, EditedGate, KeptGate
 from weft.building.orders import Gate
@@ -26,6 +27,17 @@ class GateOptions(Struct, frozen=True):
         float,
         Meta(ge=-1, le=1, description="Structural similarity below which an edit changed too much; -1: not checked."),
     ] = -1.0
+    embedder: Annotated[
+        str,
+        Meta(
+            description="A second opinion on whether an image was edited: CLIP's or SigLIP's weights, as a folder or "
+            "a repository. Extra `local`."
+        ),
+    ] = ""
+    most_similar: Annotated[
+        float,
+        Meta(ge=0, le=1, description="Cosine of the embeddings from which on an edit counts as not done."),
+    ] = 0.995
     least_score: Annotated[float, Meta(ge=0, le=10, description="What the checker must give at least.")] = 7.0
 
 
@@ -42,6 +54,8 @@ def choose_gates(options: GateOptions, *, has_checker: bool) -> list[Gate]:
         gates.append(BlankGate())
         if options.least_similarity > -1:
             gates.append(KeptGate(options.least_similarity))
+        if options.embedder:
+            gates.append(EmbeddingGate(options.embedder, options.most_similar))
     if has_level(options, "judge") and has_checker:
         gates.append(JudgeGate(options.least_score))
     return gates
