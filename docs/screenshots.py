@@ -40,7 +40,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
 def runs(folder: Path) -> list[weft.Run]:
     data = folder / "data"
     if not data.exists():
-        make("tabletop-imug", data, samples=95, seed=0)
+        make("tabletop-imug", data, samples=38, seed=0)
 
     def run(options: dict[str, float], strategy: str) -> weft.Run:
         job = {"data": data, "model": "tabletop/tiny", "judge": "tabletop/exact", "home": folder / "home"}

@@ -71,7 +71,7 @@ def test_a_config_file_has_models_and_defaults_and_the_command_line_wins(weft: W
     assert done.returncode == 0, done.stderr
     assert weft("run", "weave", "--model", "good", "--history", "none").returncode == 0
     titles = [one["title"] for one in listed(weft)]
-    assert titles == ["good [dialogue, seed 0]", "good [none, seed 0]"], (
+    assert titles == ["good [dialogue, seed 0]", "good [no history, seed 0]"], (
         "the name of weft.toml, its default, and what was given instead"
     )
     (tmp_path / "other.toml").write_text('[models.better]\nuse = "tabletop/oracle"\n')

@@ -107,7 +107,7 @@ def test_runs_that_do_not_differ_in_their_seed_alone_are_told(tmp_path: Path):
     with pytest.raises(UserError, match="no two of these runs differ only in their seed"):
         api.report([first, other], "md", over="seed")
     both = api.report([first, second, other], "md", over="seed", tables="1")
-    assert "2 seeds" in both and "[none]" in both.replace("\\", "")
+    assert "2 seeds" in both and "[no history]" in both.replace("\\", "")
     with pytest.raises(UserError, match="seed"):
         api.report([first], "md", over="model")
 

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from weft.report.columns import put_headline_first
 from weft.report.glossary import find_terms
 from weft.report.select import format_cell, format_with_interval
 from weft.types import Cell, Row, Table
 from weft.untrusted import format_for_terminal
 
-HEADLINE_COLUMNS = ("Avg", "AVG", "Average", "Overall")  # a column of this name averages the others
 MIN_LABEL_WIDTH = 24  # a longer label may be folded to this width
 CELL_FRAME = 3  # a cell's padding, and the border on one side
 
@@ -30,7 +30,7 @@ def print_table(
         format_value = format_with_interval
     else:
         format_value = format_cell
-    columns = _headline_first(table.columns)
+    columns = put_headline_first(table.columns)
     labels = [row.label for row in table.rows]
     texts = _format_cells(table, columns, format_value)
     hidden: Sequence[str] = ()
@@ -53,11 +53,6 @@ def print_table(
         _print_text(console, line)
     if table.note and _needs_note(table):
         _print_text(console, table.note)
-
-
-def _headline_first(columns: Sequence[str]) -> list[str]:
-    headline = [column for column in columns if column in HEADLINE_COLUMNS][:1]
-    return headline + [column for column in columns if column not in headline]
 
 
 def _format_cells(table: Table, columns: Sequence[str], format_value: FormatCell) -> list[list[str]]:

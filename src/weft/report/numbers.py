@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from weft.report.caveats import ARITHMETIC_NOTE, judge_caveats, row_notes
 from weft.report.cells import CellIndex
 from weft.report.charts import Plot
+from weft.report.columns import put_headline_first
 from weft.report.compare import Comparison, ComparisonRow
 from weft.report.glossary import Glossary, build_legend, explain_name
 from weft.report.html import Html, build_page, inline_text, join, tag
@@ -198,6 +199,7 @@ def render_table(
     """Return a table with its notes and the legend of its columns. `links` lead from its groups and from the cells of
     table `number` to their dialogues."""
     terms = glossary or {}
+    columns = put_headline_first(table.columns)
     ranks = rank_cells(table)
     rows: list[Html] = []
     is_first_published = True
@@ -209,14 +211,14 @@ def render_table(
             is_first_published = False
         if row.group != group:
             group = row.group
-            rows.append(tag("tr", tag("th", inline_text(group), scope="colgroup", colspan=str(len(table.columns) + 1))))
+            rows.append(tag("tr", tag("th", inline_text(group), scope="colgroup", colspan=str(len(columns) + 1))))
         rows.append(_render_row(table, row, ranks, class_, links, number))
-    heads = [tag("th", explain_name(column, terms), scope="col") for column in table.columns]
+    heads = [tag("th", explain_name(column, terms), scope="col") for column in columns]
     head = tag("tr", tag("th", ""), heads)
     return join(
         tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex="0"),
         _render_notes(table, has_ranks=bool(ranks)),
-        build_legend(table.columns, terms),
+        build_legend(columns, terms),
     )
 
 
@@ -236,7 +238,7 @@ def _render_row(
             label = tag("a", label, href=target)
         cell_links = {column: links.of_cell(number, row, column) for column in table.columns}
     cells: list[Html] = []
-    for column in table.columns:
+    for column in put_headline_first(table.columns):
         rank = ranks.get((row.label, column))
         cells.append(_render_cell(row.cells.get(column), table.digits, rank, cell_links.get(column)))
     return tag("tr", tag("th", label, scope="row"), cells, class_=class_)

@@ -73,7 +73,7 @@ class WeavePresentation(Presentation, frozen=True):
     """How WEAVEBench's results are shown."""
 
     def describe_options(self, options: WeaveOptions) -> list[str]:
-        descriptions: list[str] = [options.history]
+        descriptions = ["no history" if options.history == "none" else options.history]
         if options.placement == "inline":
             descriptions.append("inline images")
         if options.official:
