@@ -6,9 +6,11 @@ answers.
     python -m conformance rover CHECKOUT [--data DIR]
     python -m conformance planviz CHECKOUT [--data DIR]
     python -m conformance opening CHECKOUT
+    python -m conformance gedit|imgedit|risebench|geneval|mmvet CHECKOUT
 
 CHECKOUT is a clone of the paper's public repository (`weichow23/weave`, `ccccEsion/IMUG-Bench`, `cheryyunl/ROVER`,
-`lijunxian111/PlanViz`, `LanceZPF/OpenING`). Nothing of it is kept: its scripts are run where they are, with what they
+`lijunxian111/PlanViz`, `LanceZPF/OpenING`; `stepfun-ai/Step1X-Edit`, `PKU-YuanGroup/ImgEdit`, `PhoenixZ810/RISEBench`,
+`djghosh13/geneval`, `yuweihao/MM-Vet`). Nothing of it is kept: its scripts are run where they are, with what they
 lack written to a scratch folder, in a virtual environment of their own (made once, in .conformance/). Both sides talk
 to one server, whose model and judge are decided by what they are sent alone, so that one right table exists whatever
 the order. Without --data the repository's own sample is used where the clone has it, else a small set of our own.
@@ -31,7 +33,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
 
 from conformance.report import Report  # noqa: E402
 
-SYSTEMS = ("weave", "imug", "rover", "planviz", "opening")
+SYSTEMS = ("weave", "imug", "rover", "planviz", "opening", "gedit", "imgedit", "risebench", "geneval", "mmvet")
 CACHE = HERE.parent / ".conformance"
 
 

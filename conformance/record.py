@@ -3,7 +3,7 @@
     make conformance CHECKOUTS=DIR [SYSTEMS="weave imug"] [LARGE=1]
     python -m conformance.record DIR [--systems weave imug] [--large] [--keep]
 
-DIR holds clones under the names of the systems: weave/, imug/, rover/, planviz/, opening/. Of each it is said what
+DIR holds clones under the names of the systems: weave/, imug/, rover/, planviz/, opening/, gedit/ and so on. Of each it is said what
 changed against the recording, and how far weft makes the same. A clone that is missing is said and left out. `--large`
 also runs the large form (`python -m conformance NAME CHECKOUT`), `--keep` writes no recording. The exit code is 1 if
 weft differs without an entry in docs/reference/errata-differences.md, or a script fails; 2 if there is nothing to compare."""

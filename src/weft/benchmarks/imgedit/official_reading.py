@@ -15,7 +15,7 @@ AROUND = r"[\s*_`\"'\[(]*"
 NUMBER = r"(?P<number>\d+(?:\.\d+)?)(?!\.?\d)(?:\s*(?:/|out\s+of)\s*(?P<of>\d+))?"
 ONE_SCORE = re.compile(rf"\b(?:final\s+)?score{AROUND}[:=]{AROUND}{NUMBER}", re.IGNORECASE)
 MAX_SCORE = 5
-MAX_DIGITS = 9  # of a number; a longer one is none
+MAX_DIGITS = 300  # of a number; a longer one is none: it is beyond floating point
 
 
 def read_average(text: str) -> float | None:

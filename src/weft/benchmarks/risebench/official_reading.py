@@ -14,7 +14,7 @@ AFTER = r"([\d*\s,\n]*)"  # what may stand behind the words: digits, stars, spac
 FINAL_SCORE = re.compile(rf"Final Score\*?\*?:?\s*{AFTER}", re.IGNORECASE)
 FINAL_SCORES = re.compile(rf"Final Scores\*?\*?:?\s*{AFTER}", re.IGNORECASE)
 DIGITS = re.compile(r"\d+")
-MAX_DIGITS = 9  # of a number; a longer one is none
+MAX_DIGITS = 300  # of a number; a longer one is none: it is beyond floating point
 VERDICT = re.compile(
     r"\bfinal\s+scores?\b[\s*_:=`\"'(\[]*(?P<number>\d+(?:\.\d+)?)(?:\s*(?:/|out\s+of)\s*(?P<of>\d+))?", re.IGNORECASE
 )

@@ -1,0 +1,14 @@
+"""MM-Vet's scripts beside weft, with the authors' own prompts."""
+
+from pathlib import Path
+
+from conformance import companions
+from conformance.generated.mmvet import COMPANION
+from conformance.generated.mmvet import FILES as FILES
+from conformance.report import Report
+
+NEEDS = ("pandas",)
+
+
+def compare(checkout: Path, data: Path | None, work: Path, python: Path, report: Report) -> None:
+    companions.compare(COMPANION, checkout, work, python, report)
