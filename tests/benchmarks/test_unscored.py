@@ -2,6 +2,7 @@
 second implementation over what is scored, official numbers say what they rest on, and nothing becomes 0 or NaN."""
 
 import math
+import operator
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from weft.benchmarks import RunResults, load_benchmark
+from weft.benchmarks.edits.protocol import JudgedEdits
 from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts
 from weft.benchmarks.opening.rubric import CRITERIA
 from weft.benchmarks.weaverbench.facts import DocumentFacts
@@ -74,6 +76,21 @@ def planviz_average(found: Found) -> float | None:
     return weighted([(1, average) for average in averages])
 
 
+def mean_of_groups(benchmark: str, metric: str, *axes: str) -> Callable[[Found], float | None]:
+    """The plain mean of the groups of an axis, and of the groups of the next axis in each of them."""
+
+    def average(found: Found, rest: Sequence[str]) -> float | None:
+        if not rest:
+            return of(found, metric)
+        groups: dict[str, list[Verdict]] = {}
+        for verdict in found:
+            kind = GROUPS[benchmark][verdict.sample.rpartition("-")[0]]
+            groups.setdefault(kind[rest[0]], []).append(verdict)
+        return weighted([(1, average(group, rest[1:])) for group in groups.values()])
+
+    return lambda found: average(found, axes)
+
+
 def overall(found: Found) -> float | None:
     return weighted([(1, weighted([(1, of(found, name)) for name in names])) for names in DIMENSIONS.values()])
 
@@ -86,6 +103,10 @@ METRICS: dict[str, tuple[str, ...]] = {
     "planviz": ("correctness", "visual", "efficiency"),
     "weaverbench": (*(name for names in DIMENSIONS.values() for name in names), "count"),
     "opening": CRITERIA,
+    "gedit": ("sc", "pq"),
+    "risebench": ("consistency", "reasoning", "plausibility"),
+    "imgedit": ("compliance", "seamlessness", "detail"),
+    "geneval": ("correct",),
 }
 GROUPS: dict[str, dict[str, dict[str, str]]] = {  # sample's name without its number -> its groups
     "weave": {
@@ -114,6 +135,17 @@ GROUPS: dict[str, dict[str, dict[str, str]]] = {  # sample's name without its nu
         "b": {"category": "Reasoning", "input": "image+text", "length": "short", "count": "exact"},
     },
     "opening": {"a": {"task": "t", "subtask": "s"}, "b": {"task": "u", "subtask": "v"}},
+    "gedit": {
+        "a": {"language": "en", "task": "color_alter", "subset": "full"},
+        "b": {"language": "en", "task": "text_change", "subset": "intersection"},
+        "c": {"language": "cn", "task": "color_alter", "subset": "intersection"},
+    },
+    "risebench": {
+        "a": {"category": "causal", "subtask": "s"},
+        "b": {"category": "spatial", "subtask": "t"},
+    },
+    "imgedit": {"a": {"suite": "basic", "type": "add"}, "b": {"suite": "basic", "type": "style"}},
+    "geneval": {"a": {"tag": "counting"}, "b": {"tag": "colors"}},
 }
 HEADLINE: dict[str, Callable[[Found], float | None]] = {
     "weave": weave_average,
@@ -123,6 +155,10 @@ HEADLINE: dict[str, Callable[[Found], float | None]] = {
     "planviz": planviz_average,
     "weaverbench": overall,
     "opening": lambda found: weighted([(1, of(found, name)) for name in CRITERIA]),
+    "gedit": mean_of_groups("gedit", "overall", "language", "task"),
+    "risebench": lambda found: of(found, "accuracy"),
+    "imgedit": mean_of_groups("imgedit", "score", "type"),
+    "geneval": mean_of_groups("geneval", "correct", "tag"),
 }
 HEADLINE_CELL = {  # a cell of the first table that has the headline score, by the row's subset
     "weave": ("", "Avg"),
@@ -131,8 +167,17 @@ HEADLINE_CELL = {  # a cell of the first table that has the headline score, by t
     "rover-tg": ("Vis.-Aug., micro", "Acc."),
     "weaverbench": ("", "Overall"),
     "opening": ("", "Overall"),
+    "risebench": ("", "Overall"),
+    "imgedit": ("", "Overall"),
+    "geneval": ("", "Overall"),
 }
-READINGS = {"weave": 7.0, "imug": 3.0, "rover-ig": 4.0, "rover-tg": 4.0, "planviz": 0.6}  # by released scripts
+READINGS = {  # by released scripts
+    **{"weave": 7.0, "imug": 3.0, "rover-ig": 4.0, "rover-tg": 4.0, "planviz": 0.6},
+    **{"gedit": 0.4, "risebench": 5.0, "imgedit": 0.8},
+}
+FROM_1_TO_5 = ("rover-ig", "rover-tg", "risebench")
+FAILS_AS_A_WHOLE = ("opening", "gedit", "risebench", "imgedit")  # a model fails in all of a reply's metrics or in none
+MEANS_OF_MEANS = {"planviz": "subtask", "gedit": "task", "imgedit": "type", "geneval": "tag"}  # over groups of an axis
 
 
 class Fate(Struct, frozen=True):
@@ -154,7 +199,7 @@ def build(benchmark: str, sample: str, number: int, metric: str, fate: Fate) -> 
     if benchmark == "weaverbench":
         detail = DocumentFacts(2, 2)
     reading = fate.reading
-    if reading is None and fate.by == "judge" and fate.value is not None and benchmark.startswith("rover"):
+    if reading is None and fate.by == "judge" and fate.value is not None and benchmark in FROM_1_TO_5:
         reading = OfficialReading(1 + 4 * fate.value)
     if metric == "choice" and fate.reading is not None:
         reading = OfficialReading(1.0)
@@ -181,9 +226,12 @@ def runs(draw: st.DrawFn, benchmark: str) -> RunResults:
             fate = whole or draw(st.sampled_from(fates))
             if metric in lost_metrics and whole is not FAILURE:
                 fate = OURS
-            elif whole is None and fate is FAILURE and benchmark == "opening":
-                fate = Fate(0.0)  # there a model fails in all criteria or in none
+            elif whole is None and fate is FAILURE and benchmark in FAILS_AS_A_WHOLE:
+                fate = Fate(0.0)
             verdicts.append(build(benchmark, sample, number, metric, fate))
+        loaded = load_benchmark(benchmark)
+        if isinstance(loaded, JudgedEdits):
+            verdicts += loaded.derive({verdict.metric: verdict for verdict in verdicts if verdict.sample == sample})
     return RunResults("m", groups, verdicts, "mine", "r", "judge")
 
 
@@ -222,9 +270,14 @@ def test_whatever_is_missing_no_cell_hides_it(benchmark: str, data: st.DataObjec
             strict[place] = cell
             continue
         check_says_what_it_rests_on(cell)
-        unscored = {id(verdict) for verdict in strict.get(place, cell).verdicts if verdict.value is None}
-        if cell.expected and unscored:
-            assert unscored <= set(map(id, cell.verdicts)), (place, "a missing verdict is left out without a word")
+        missing = [verdict for verdict in strict.get(place, cell).verdicts if verdict.value is None]
+        if cell.expected and missing:
+            # to RISEBench's script an edit has all of its scores or none
+            name = operator.attrgetter("sample") if benchmark == "risebench" else id
+            assert set(map(name, missing)) <= set(map(name, cell.verdicts)), (
+                place,
+                "a missing verdict is left out without a word",
+            )
 
 
 @pytest.mark.parametrize("benchmark", METRICS)
@@ -266,9 +319,10 @@ def test_a_strict_mean_is_that_of_the_scored_verdicts_in_which_a_models_failure_
         is_mean = len({verdict.metric for verdict in cell.verdicts}) == 1 and column not in ("per turn", "Align. held")
         if row.arithmetic == "official" or table.title.endswith("official") or not is_mean:
             continue
-        subtasks = {run.groups[verdict.sample].get("subtask") for verdict in cell.verdicts}
+        subtasks = {run.groups[verdict.sample].get(MEANS_OF_MEANS.get(benchmark, "")) for verdict in cell.verdicts}
         is_macro = "macro" in row.subset or (benchmark == "rover-tg" and column.startswith("Overall "))
-        if "distributed" in table.title or is_macro or (benchmark == "planviz" and len(subtasks) > 1):
+        is_best_of = (benchmark, column) == ("geneval", "Prompts")
+        if "distributed" in table.title or is_macro or is_best_of or len(subtasks) > 1:
             continue  # these are not means of verdicts, but shares of them, or means of means
         due = mean(verdict.value for verdict in cell.verdicts)
         assert (cell.value is None) == (due is None), (table.title, row.label, column)

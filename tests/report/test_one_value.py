@@ -21,6 +21,7 @@ import weft
 from browser import browser
 from edits import basic_item, gedit_record, rise_record, write_gedit, write_imgedit, write_rise
 from test_golden import Judge, Painter, written
+from weft.benchmarks import list_benchmarks
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.tables import COLUMNS, SHORT_NAMES, build_metric_cells
 from weft.cli.app import app
@@ -47,7 +48,9 @@ HEADLINES = {  # the table, the row's subset and the column that have the headli
     "risebench": (": accuracy", "", "Overall"),
     "imgedit": (": basic", "", "Overall"),
     "mmvet": ("by capability", "", "Total"),
+    "geneval": ("by task", "", "Overall"),
 }
+SAME_TABLES = {"geneval-long": "geneval"}
 # of both tasks, and of both languages, no cell has it
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "planviz": {"where": {"task": "gen"}},
@@ -57,7 +60,33 @@ EDIT_TASKS = ("text_change", "text_change", "tone_transfer", "ps_human", "ps_hum
 ASSETS = Path(weft.__file__).parent / "report" / "assets"
 
 
+class Detector:
+    """Finds the wanted objects in some images and nothing in the others."""
+
+    name, version = "golden-judge", "1"
+
+    def __call__(self, messages: Any, want: str, question: Any) -> Any:
+        place = question.turn_ref
+        names = [part.text for part in question.material["classes"]]
+        objects = [{"class": name, "box": [0, 0, 9, 9], "confidence": 0.95} for name in names]
+        return {"reasoning": "", "objects": objects if (int(place.sample) + place.turn) % 3 else []}
+
+
+def write_geneval(folder: Path) -> Path:
+    """Seven prompts of two tasks of unlike size."""
+    folder.mkdir(parents=True)
+    lines: list[str] = []
+    for number in range(7):
+        tag = "counting" if number < 2 else "single_object"
+        include = [{"class": "dog", "count": 1}]
+        lines.append(json.dumps({"tag": tag, "include": include, "prompt": f"a dog, number {number}"}) + "\n")
+    (folder / "evaluation_metadata.jsonl").write_text("".join(lines))
+    return folder
+
+
 def write_data(benchmark: str, folder: Path) -> Path:
+    if benchmark == "geneval":
+        return write_geneval(folder)
     if benchmark == "gedit":
         return write_gedit(folder, [gedit_record(number, task) for number, task in enumerate(EDIT_TASKS)])
     if benchmark == "risebench":
@@ -91,7 +120,8 @@ def evaluate(benchmark: str, folder: Path) -> Evaluated:
     def name_section(session: Session) -> None:
         session.names["suite"] = benchmark
 
-    ends: dict[str, Any] = {"judge": Judge(), "home": folder / "home", **OPTIONS.get(benchmark, {})}
+    judge = Detector() if benchmark == "geneval" else Judge()
+    ends: dict[str, Any] = {"judge": judge, "home": folder / "home", **OPTIONS.get(benchmark, {})}
     ends["data"] = write_data(benchmark, folder / "data")
     rival = weft.evaluate(benchmark, model="copy", **ends)
     run = weft.evaluate(benchmark, model=Painter(), on_start=name_section, **ends)
@@ -106,6 +136,10 @@ def evaluate(benchmark: str, folder: Path) -> Evaluated:
 @pytest.fixture(params=HEADLINES)
 def evaluated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Evaluated:
     return evaluate(request.param, tmp_path_factory.getbasetemp() / f"one-value-{request.param}")
+
+
+def test_every_benchmark_is_here():
+    assert {SAME_TABLES.get(name, name) for name in list_benchmarks()} == set(HEADLINES)
 
 
 class PageTables(html.parser.HTMLParser):
