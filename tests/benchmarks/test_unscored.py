@@ -62,7 +62,7 @@ def weighted(terms: Sequence[tuple[float, float | None]]) -> float | None:
 
 def weave_average(found: Found) -> float | None:
     present = {verdict.metric for verdict in found}
-    weights = dict(zip(IMAGE_METRICS, (0.5, 0.2, 0.3), strict=True))
+    weights: dict[str, float] = dict(zip(IMAGE_METRICS, (0.5, 0.2, 0.3), strict=True))
     if "accuracy" in present:
         weights = dict(zip((*IMAGE_METRICS, "accuracy"), (0.4, 0.1, 0.2, 0.3), strict=True))
     return weighted([(weights[metric], of(found, metric)) for metric in weights if metric in present])

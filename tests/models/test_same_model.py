@@ -4,6 +4,7 @@ import collections
 import functools
 import importlib
 import json
+import os
 import sqlite3
 import sys
 import types
@@ -281,6 +282,16 @@ MODULES = {
         "def by_text(messages, want):\n    import own_lazy\n    return str(getattr(own_lazy, 'net').step)\n"
         "def missing(messages, want):\n    import nothing_of_this_name\n"
     ),
+    "own_held.py": "import types\nnet = types.SimpleNamespace(step=1)\n",
+    "own_holders.py": (
+        "import sys\nimport own_held\n"
+        "def build():\n    import own_held\n"
+        "    def model(messages, want):\n        return str(own_held.net.step)\n    return model\n"
+        "class Holder:\n    def __init__(self):\n        self.library = own_held\n"
+        "    def __call__(self, messages, want):\n        return str(self.library.net.step)\n"
+        "enclosed, attribute = build(), Holder()\n"
+        "def loaded(messages, want):\n    return str(sys.modules['own_held'].net.step)\n"
+    ),
     "own_broken.py": "def model(messages, want):\n    import own_error\n",
     "own_error.py": "raise OSError('no GPU')\n",
 }
@@ -313,6 +324,46 @@ def test_what_a_model_takes_from_the_users_modules_counts(name: str, change: str
     holder: Any = getattr(module, "net", module)
     holder.step = 2
     assert version(model, tmp_path) != before and before.startswith("source:")
+
+
+@pytest.mark.parametrize("name", ["enclosed", "attribute", "loaded"])
+def test_what_a_model_takes_from_a_module_that_it_holds_counts(name: str, modules: Any, tmp_path: Path):
+    model = getattr(importlib.import_module("own_holders"), name)
+    before = version(model, tmp_path)
+    assert version(model, tmp_path) == before and before.startswith("source:")
+    importlib.import_module("own_held").net.step = 2
+    assert version(model, tmp_path) != before
+
+
+def reads_the_environment(messages: Any, want: str) -> str:
+    return os.environ["CHECKPOINT"] + os.environ["MODEL_API_KEY"] + os.environ["LOCAL_RANK"]
+
+
+def test_environment_variables_count_that_code_names_but_no_secrets_and_not_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    chosen = {"CHECKPOINT": "1000", "MODEL_API_KEY": "a", "LOCAL_RANK": "0"}
+
+    def version_with(**changed: str) -> str:
+        for name, value in {**chosen, **changed}.items():
+            monkeypatch.setenv(name, value)
+        return version(reads_the_environment, tmp_path)
+
+    before = version_with()
+    assert version_with(CHECKPOINT="2000") != before == version_with(MODEL_API_KEY="b", LOCAL_RANK="1")
+
+
+class Marked:
+    def __call__(self, messages: Any, want: str) -> str:
+        return str(vars(type(self))["__step__"])
+
+
+def test_plain_attributes_of_a_class_count_whatever_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    versions: list[str] = []
+    for step in (1, 2, 1):
+        monkeypatch.setattr(Marked, "__step__", step, raising=False)
+        versions.append(version(Marked(), tmp_path))
+    assert versions[0] == versions[2] != versions[1]
 
 
 def test_a_module_that_cannot_be_imported_is_opaque(modules: Any, tmp_path: Path):

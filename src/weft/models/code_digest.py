@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -19,8 +20,17 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from weft.secrets import SECRET_NAME
+
 OWN_PACKAGES = ("weft", "weft_tabletop")
 PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
+ENVIRONMENT_READERS = frozenset({"environ", "getenv"})
+# Variables that say where a process runs, and not what it answers.
+PLACE_VARIABLES = frozenset(
+    {"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    | {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM"}
+    | {"HOME", "USER", "PATH", "PWD", "TMPDIR", "HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME"}
+)
 LOOK_UPS = frozenset({"getattr", "globals", "vars", "__dict__", "modules", "eval", "exec"})  # of names in a text
 
 
@@ -204,6 +214,15 @@ def attribute_names_in(code: CodeType) -> set[str]:
     if names & LOOK_UPS:
         names |= set(_texts_in(code))
     return names
+
+
+def read_environment(code: CodeType) -> Iterator[str]:
+    """Yield the environment variables that code names, with their values; no secrets, and not where a process runs."""
+    if not names_in(code) & ENVIRONMENT_READERS:
+        return
+    for name in sorted(set(_texts_in(code)) & os.environ.keys() - PLACE_VARIABLES):
+        if not SECRET_NAME.search(name):
+            yield f"{name}={os.environ[name]}"
 
 
 def _loaded_globals(code: CodeType) -> Iterator[str]:

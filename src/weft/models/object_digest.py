@@ -56,10 +56,12 @@ from weft.models.code_digest import (
     module_file,
     module_source,
     names_in,
+    read_environment,
     source_of,
 )
 from weft.models.library_values import LibraryValue, Unseen, describe_value
 from weft.models.named_weights import NamedWeights
+from weft.models.object_state import has_hidden_state, state_of
 from weft.store.blobs import Blobs
 
 PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
@@ -84,6 +86,7 @@ IGNORED_TYPES: tuple[type, ...] = (
     logging.Logger,
     Blobs,  # where images are stored, not what they show
 )
+CLASS_STATEMENT_NAMES = frozenset({"__module__", "__qualname__", "__doc__", "__firstlineno__"})  # of every class
 DESCRIPTORS = (
     MethodDescriptorType,
     WrapperDescriptorType,
@@ -92,7 +95,6 @@ DESCRIPTORS = (
     MemberDescriptorType,
 )
 LruCache = type(functools.lru_cache(len))
-POINTER_BYTES = 8
 
 
 class ObjectDigest(Struct, frozen=True):
@@ -188,7 +190,7 @@ class _Walk:
     def _follow(self, value: Any, name: str) -> str:
         """Return the digest of a value by its kind. Raises _Unseen for what cannot be seen."""
         if isinstance(value, ModuleType):
-            return self._module(value)
+            return self._whole_module(value, name)
         if isinstance(value, FunctionType):
             return self._function(value, name)
         if isinstance(value, MethodType):
@@ -218,6 +220,14 @@ class _Walk:
             return self.combine("module", module.__name__)
         return self.combine("module", module.__name__, module_source(module))
 
+    def _whole_module(self, module: ModuleType, name: str) -> str:
+        """Return the digest of a module that is an attribute or an argument: nobody can say what is taken from it."""
+        digest = self._module(module)
+        if is_installed(module.__name__, module_file(module)):
+            return digest
+        public = {key: value for key, value in vars(module).items() if not key.startswith("__")}
+        return self.combine("whole module", digest, self._attributes(public, name))
+
     def _cached_results(self, cached: Any) -> Iterator[str]:
         """Yield digests of what an lru_cache holds and somebody may have changed since, such as a net."""
         results: list[Any] = []
@@ -238,15 +248,27 @@ class _Walk:
             parts += [source_of(function), self.visit((function.__defaults__, function.__kwdefaults__), name)]
             parts += [function.__name__, self._description(function)]
         for free_name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            parts += [free_name, self._cell(cell, free_name)]
+            parts += [free_name, *self._free_variable(cell, free_name, code)]
         if vars(function):
             parts.append(self._attributes(vars(function), ""))
         if not installed:
             parts += self._used_globals(function)
             parts += self._files_in(code)
+            parts += read_environment(code)
             if not self._optional:
                 self.readers.update(dict.fromkeys(sorted(names_in(code) & READERS)))
         return self.combine("function", *parts)
+
+    def _free_variable(self, cell: CellType, name: str, code: CodeType) -> Iterator[str]:
+        try:
+            content: Any = cell.cell_contents
+        except ValueError:
+            return
+        if isinstance(content, ModuleType):
+            yield self._module(content)
+            yield from self._used_attributes(content, attribute_names_in(code), [])
+        else:
+            yield self.visit(content, name)
 
     def _cell(self, cell: CellType, name: str) -> str:
         try:
@@ -261,9 +283,11 @@ class _Walk:
         known = {**vars(builtins), **function.__globals__}
         for name in sorted(global_names_in(function.__code__) & known.keys()):
             value = known[name]
-            yield from (name, self.visit(value, name))
             if isinstance(value, ModuleType):
+                yield from (name, self._module(value))
                 yield from self._used_attributes(value, names, [])
+            else:
+                yield from (name, self.visit(value, name))
         try:
             modules = import_modules_in(function)
         except Exception as error:
@@ -272,7 +296,7 @@ class _Walk:
             self.opaque_values.append(function)
             return
         for module in modules:
-            yield self.visit(module, module.__name__)
+            yield self._module(module)
             yield from self._used_attributes(module, names, [])
 
     def _used_attributes(self, module: ModuleType, names: Iterable[str], seen: list[ModuleType]) -> Iterator[str]:
@@ -288,8 +312,12 @@ class _Walk:
         for name in sorted(vars(module).keys() & set(names)):
             value = vars(module)[name]
             if isinstance(value, ModuleType):
-                yield from (name, self.visit(value, name))
+                yield from (name, self._module(value))
                 yield from self._used_attributes(value, names, seen)
+            elif value is sys.modules:
+                for module in [sys.modules[key] for key in sorted(sys.modules.keys() & set(names))]:
+                    yield self._module(module)
+                    yield from self._used_attributes(module, names, seen)
             elif not installed or type(value) in PLAIN_TYPES or value is sys.argv:
                 yield from (name, self.visit(value, name))
             elif isinstance(value, (FunctionType, type)):
@@ -322,7 +350,10 @@ class _Walk:
         for key, value in sorted(vars(kind).items()):
             if isinstance(value, DESCRIPTORS) or key == "_abc_impl":
                 continue
-            if key.startswith("__") and not (callable(value) or hasattr(value, "__get__")):
+            if key in CLASS_STATEMENT_NAMES:
+                continue
+            is_data = not (callable(value) or hasattr(value, "__get__"))
+            if key.startswith("__") and is_data and type(value) not in PLAIN_TYPES:
                 continue  # what the class statement, or a metaclass, adds to what the source says
             parts += [key, self.visit(value, f"{kind.__name__}.{key}")]
         return self.combine("class", *parts)
@@ -366,9 +397,9 @@ class _Walk:
         class_digest = self.visit(kind, name)
         if isinstance(value, (*SEQUENCES, *PLAIN_TYPES)):
             base = self._collection(value, name)
-            return self.combine("subclass", class_digest, base, self._attributes(_state_of(value), name))
-        if not _has_hidden_state(kind):
-            return self.combine("object", class_digest, self._attributes(_state_of(value), name))
+            return self.combine("subclass", class_digest, base, self._attributes(state_of(value), name))
+        if not has_hidden_state(kind):
+            return self.combine("object", class_digest, self._attributes(state_of(value), name))
         if not is_installed_class(kind):
             raise Unseen
         return self.combine("reduced", class_digest, self._reduced(value, name))
@@ -464,33 +495,3 @@ def _attribute_path(name: str) -> str:
 
 def _type_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _state_of(value: Any) -> dict[str, Any]:
-    """Return the attributes and the slots of an instance, whatever its class does on access."""
-    state: dict[str, Any] = {}
-    with contextlib.suppress(AttributeError):
-        state |= object.__getattribute__(value, "__dict__")
-    for base in type(value).__mro__:
-        for name, member in vars(base).items():
-            if isinstance(member, MemberDescriptorType):
-                try:
-                    state[name] = member.__get__(value)
-                except AttributeError:
-                    continue
-    return state
-
-
-def _has_hidden_state(kind: type) -> bool:
-    """Return whether instances have more than attributes and slots: memory that only a library in C can read."""
-    if kind.__itemsize__:
-        return True
-    visible = object.__basicsize__
-    if kind.__dictoffset__ > 0:  # a negative one is outside of the object
-        visible += POINTER_BYTES
-    if kind.__weakrefoffset__ > 0:
-        visible += POINTER_BYTES
-    for base in kind.__mro__:
-        members = [member for member in vars(base).values() if isinstance(member, MemberDescriptorType)]
-        visible += POINTER_BYTES * len(members)
-    return kind.__basicsize__ > visible
