@@ -107,6 +107,7 @@ METRICS: dict[str, tuple[str, ...]] = {
     "risebench": ("consistency", "reasoning", "plausibility"),
     "imgedit": ("compliance", "seamlessness", "detail"),
     "geneval": ("correct",),
+    "mmvet": ("correctness",),
 }
 GROUPS: dict[str, dict[str, dict[str, str]]] = {  # sample's name without its number -> its groups
     "weave": {
@@ -146,6 +147,7 @@ GROUPS: dict[str, dict[str, dict[str, str]]] = {  # sample's name without its nu
     },
     "imgedit": {"a": {"suite": "basic", "type": "add"}, "b": {"suite": "basic", "type": "style"}},
     "geneval": {"a": {"tag": "counting"}, "b": {"tag": "colors"}},
+    "mmvet": {"a": {"capabilities": "ocr + math"}, "b": {"capabilities": "ocr"}},
 }
 HEADLINE: dict[str, Callable[[Found], float | None]] = {
     "weave": weave_average,
@@ -159,6 +161,7 @@ HEADLINE: dict[str, Callable[[Found], float | None]] = {
     "risebench": lambda found: of(found, "accuracy"),
     "imgedit": mean_of_groups("imgedit", "score", "type"),
     "geneval": mean_of_groups("geneval", "correct", "tag"),
+    "mmvet": lambda found: of(found, "correctness"),
 }
 HEADLINE_CELL = {  # a cell of the first table that has the headline score, by the row's subset
     "weave": ("", "Avg"),
@@ -170,10 +173,11 @@ HEADLINE_CELL = {  # a cell of the first table that has the headline score, by t
     "risebench": ("", "Overall"),
     "imgedit": ("", "Overall"),
     "geneval": ("", "Overall"),
+    "mmvet": ("", "Total"),
 }
 READINGS = {  # by released scripts
     **{"weave": 7.0, "imug": 3.0, "rover-ig": 4.0, "rover-tg": 4.0, "planviz": 0.6},
-    **{"gedit": 0.4, "risebench": 5.0, "imgedit": 0.8},
+    **{"gedit": 0.4, "risebench": 5.0, "imgedit": 0.8, "mmvet": 0.7},
 }
 FROM_1_TO_5 = ("rover-ig", "rover-tg", "risebench")
 FAILS_AS_A_WHOLE = ("opening", "gedit", "risebench", "imgedit")  # a model fails in all of a reply's metrics or in none

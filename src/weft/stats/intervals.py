@@ -8,8 +8,9 @@ dialogues are independent, turns of one are not. The rule is Wilson's score inte
 - `n` is the number of right-or-wrong answers, independent of each other, that would vary as much as the estimate does.
   Its variance is the jackknife's over dialogues (CR3: Cameron and Miller, A Practitioner's Guide to Cluster-Robust
   Inference, 2015), and a part for what was not seen.
-- t is Student's, with as many degrees of freedom as there are dialogues of equal size, less one (Carter, Schnepel and
-  Steigerwald 2017).
+- t is Student's, with as many degrees of freedom as there are dialogues of equal weight, less one: (sum v)^2 / sum v^2
+  of what each dialogue adds to the variance (Carter, Schnepel and Steigerwald 2017). v is the dialogue's part of the
+  mean to the power of 1.5: turns of one dialogue are neither independent (1) nor all alike (2).
 - Not seen: one dialogue at each end of the scale where all dialogues are alike, next to nothing where several differ
   (Agresti and Coull 1998 add such answers). Without it, twenty right answers of twenty would show no variance at all.
 - 1 / (4 n) adds half an answer: Wilson's own interval covers 85% where a mean is as near to the end as 1 / (5 n).
@@ -29,6 +30,7 @@ from weft.stats.student_t import student_t_quantile, two_sided_p
 
 UNSEEN = 1.0  # dialogues at each end of the scale, where all dialogues are alike
 HALF_AN_ANSWER = 0.25  # squared
+DEPENDENCE = 1.5  # the variance of a dialogue grows by this power of its turns: 1 if they are independent, 2 if alike
 LONE_INFLUENCE = 0.5  # of a dialogue on which a mean rests alone: no scores from 0 to 1 have a larger deviation
 ROUNDING = 1e-9  # of a dialogue's share: a smaller difference is a rounding error
 TINY = 1e-300
@@ -157,7 +159,7 @@ def score_sums(sums: Any, counts: Any, weights: Sequence[float], scale: Scale) -
     share = min(1.0, max(0.0, float(means @ weight)))
     answers = (share * (1 - share) + float(unseen @ weight) / dialogues) / variance
     ends = [sorted((weight * low, weight * high)) for weight in weights]
-    freedom = max(1.0, round(dialogues - 1, 2))
+    freedom = _count_freedom(parts @ weight)
     return ScoredMean(share, answers, freedom, (sum(least for least, _ in ends), sum(most for _, most in ends)))
 
 
@@ -166,6 +168,12 @@ def _normalise(weights: Sequence[float]) -> Any:
 
     sizes = np.abs(np.array(weights, dtype=np.float64))
     return sizes / sizes.sum()
+
+
+def _count_freedom(parts: Any) -> float:
+    """Return the degrees of freedom of a mean of dialogues, of which each is a part."""
+    added = parts**DEPENDENCE
+    return max(1.0, round(float(added.sum() ** 2 / (added**2).sum()) - 1, 2))
 
 
 def _leave_out(shares: Any, parts: Any) -> Any:
@@ -256,7 +264,7 @@ def variance_interval(clusters: Clusters) -> tuple[float, float] | None:
     influence = _leave_out(np.array([[sum(values)] for values in members]) / total, parts)  # relative to the mean
     dialogues = 1 / float((parts**2).sum())
     variance = float((influence**2).sum() + 2 * count_unseen(influence)[0] / dialogues**2)
-    factor = math.exp(student_t_quantile(max(1.0, round(dialogues - 1, 2))) * math.sqrt(variance))
+    factor = math.exp(student_t_quantile(_count_freedom(parts[:, 0])) * math.sqrt(variance))
     mean = total / sum(map(len, members))
     return mean / factor, mean * factor
 
