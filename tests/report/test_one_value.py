@@ -67,7 +67,7 @@ class Detector:
 
     def __call__(self, messages: Any, want: str, question: Any) -> Any:
         place = question.turn_ref
-        names = [part.text for part in question.material["classes"]]
+        names = question.schema["properties"]["objects"]["items"]["properties"]["class"]["enum"]
         objects = [{"class": name, "box": [0, 0, 9, 9], "confidence": 0.95} for name in names]
         return {"reasoning": "", "objects": objects if (int(place.sample) + place.turn) % 3 else []}
 
