@@ -1,11 +1,12 @@
-"""Train everything that docs/benchmarks/training.md shows, on one GPU, several seeds side by side: one process a seed.
+"""Train everything that docs/benchmarks/training.md shows: planner and visualizer apart and jointly, the memory curve,
+views, impure data and own images; three seeds side by side, a process a chain of runs.
 
-    python bench/training.py --out DIR --part weaver --part joint [--scale 1] [--seeds 0,1,2] [--seconds 500]
-    python bench/training.py --out DIR --part memory --part micro
+    python bench/training.py --world full --out DIR --ship     on one GPU; logs and weights go where `weft demo` looks
+    python bench/training.py --world micro --out DIR           a table of four cells, in minutes
 
-Parts: weaver (planner and visualizer apart), joint (both at once), memory (the memory curve), micro (views, impure data
-and own images, in the micro world). `--scale .05` makes everything as much shorter. After `--seconds` what is still
-running is stopped, and what there is is packed: logs in one archive, weights in others."""
+`--scale .05` makes every run as much shorter, `--part` chooses parts, `--seconds` stops what still runs then. Killed at
+any point, the same command goes on. DIR gets `runs.jsonl` (logs and manifests of all runs) and `weights.tar.gz` (the
+first seed's), both written anew every few seconds."""
 
 import argparse
 import io
@@ -17,209 +18,277 @@ import tarfile
 import time
 import traceback
 from collections.abc import Callable
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # so that looking for a GPU leaves a process that can fork
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 import torch
+from msgspec.structs import replace
 
-from weft.training.checkpoint import read_checkpoint
+from weft.training.checkpoint import read_checkpoint, replace_file
+from weft.training.curves import pack_runs, read_run
+from weft_tabletop.weaver.files import LOGS_FILE, PLANNER_FILE, READER_FILE, SHIPPED, UNTUNED_FILE, VISUALIZER_FILE
+from weft_tabletop.weaver.memory_recipes import plan_memory
+from weft_tabletop.weaver.recipes import plan_recipe
+from weft_tabletop.weaver.train import loop
 from weft_tabletop.weaver.train.files import load_planner, load_visualizer
 from weft_tabletop.weaver.train.loop import autocast
 from weft_tabletop.weaver.train.measure import read_order
-from weft_tabletop.weaver.train.recall import MemoryRecipe, make_rows, train_memory
-from weft_tabletop.weaver.train.stages import Recipe, RowStore, train_stage
+from weft_tabletop.weaver.train.recall import make_rows, train_memory
+from weft_tabletop.weaver.train.stages import HELD_OUT_SEED, RowStore, train_stage
 from weft_tabletop.weaver.train.visualizer_net import draw_numbers
 from weft_tabletop.weaver.world import find_world
 
+PARTS = ("weaver", "joint", "mixes", "memory", "views")
 MIXES = ("und", "1g1u", "3g1u", "5g1u-no-documents")
 SHARES = (1.0, 0.0, 0.1, 0.02, 0.25, 0.05)
-FAULTS = (0.0, 0.05, 0.1, 0.2)
-BATCH = int(os.environ.get("TRAINING_BATCH", "512"))
-ROWS = int(os.environ.get("TRAINING_ROWS", "200000"))
-MICRO_ROWS = min(ROWS, 40_000)
+FAULTS = (0.05, 0.1, 0.2)
+REPLAY = "und=12,t2i=5,i2i=5,doc=5"
+POINTS = {"planner": 5, "visualizer": 10, "joint": 10, "memory": 5}  # measurements of a run, after the first
+STEPS = {  # more than a user waits for by default; joint training sees as many rows as all stages of training apart
+    "full": {"planner": 4000, "visualizer": 4500, "tuned planner": 250, "tuned visualizer": 600, "joint": 9350},
+    "micro": {"planner": 1500, "visualizer": 4000, "tuned planner": 200, "tuned visualizer": 500, "joint": 6200},
+}
+ROWS = {"full": 200_000, "micro": 40_000}  # of each kind
+BATCH = {"full": 512, "micro": 256}
+RATE = {"full": 1.5e-3, "micro": 2e-3}  # of nets that start from nothing
+MEMORY = {
+    "full": {"steps": 2000, "tokens": 65_536, "rate": 1.5e-3},
+    "micro": {"steps": 600, "tokens": 8192, "rate": 4e-3},
+}
+PACK_SECONDS = 4.0
 START = time.perf_counter()
-Job = tuple[str, Callable[..., None], tuple[object, ...]]
 
 
 def say(text: str) -> None:
     print(f"[{time.perf_counter() - START:6.1f}] {text}", flush=True)
 
 
-def scaled(steps: int, scale: float) -> int:
-    return max(4, round(steps * scale))
+class Study:
+    """The runs of one seed, in folders of their own."""
 
+    def __init__(self, arguments: argparse.Namespace, seed: int) -> None:
+        self.folder = arguments.work / f"seed-{seed}"
+        self.seed = seed
+        self.world = arguments.world
+        self.scale = arguments.scale
+        self.rows = arguments.work / "rows"
+        self.device = arguments.device
+        self.memory_device = arguments.memory_device or arguments.device
 
-class Stages:
-    """Stages of training of one seed, in folders of their own."""
-
-    def __init__(self, out: Path, rows: Path, seed: int, scale: float, device: str) -> None:
-        self.folder = out / f"seed-{seed}"
-        self._store = RowStore(find_world("full"), device, 0, rows)
-        self._seed = seed
-        self._scale = scale
-        self._device = device
-
-    def train(self, name: str, stage: str, mix: str, steps: int, rate: float, rank: int = 0, **given: Path) -> Path:
-        total = scaled(steps, self._scale)
-        every = max(1, total // 4)
-        recipe = Recipe(stage, "full", mix, total, BATCH, rate, self._seed, ROWS, every, rank)
+    def train(
+        self, name: str, stage: str, mix: str = "", rank: int = 0, rate: float | None = None, **files: Path
+    ) -> Path:
+        tuned = "start" in files
+        usual = plan_recipe(stage, self.world, mix, tuned=tuned, seed=self.seed, rank=rank)
+        steps = self.count_steps(STEPS[self.world][f"tuned {stage}" if tuned else stage], stage)
+        recipe = replace(
+            usual,
+            steps=steps,
+            every=steps // POINTS[stage],
+            batch=BATCH[self.world],
+            rows=find_rows(self.world, self.scale),
+            rate=rate or (usual.rate if tuned else RATE[self.world]),
+        )
         begin = time.perf_counter()
-        train_stage(recipe, self.folder / name, device=self._device, store=self._store, **given)
-        say_done(self.folder / name, time.perf_counter() - begin, total)
+        store = RowStore(find_world(self.world), self.device, 0, self.rows)
+        train_stage(recipe, self.folder / name, device=self.device, store=store, **files)
+        self.say_done(name, time.perf_counter() - begin, steps)
         return self.folder / name
 
+    def remember(self, name: str, mix: str = "", view: str = "", **settings: float) -> None:
+        amount = {**MEMORY[self.world], "rows": find_rows(self.world, self.scale)}
+        recipe = plan_memory(self.world, mix, view, seed=self.seed, **settings, **amount)
+        steps = self.count_steps(recipe.steps, "memory")
+        recipe = replace(recipe, steps=steps, every=steps // POINTS["memory"])
+        begin = time.perf_counter()
+        train_memory(recipe, self.folder / name, device=self.memory_device, folder=self.rows)
+        self.say_done(name, time.perf_counter() - begin, steps)
+
+    def count_steps(self, steps: int, kind: str) -> int:
+        return max(1, round(steps * self.scale / POINTS[kind])) * POINTS[kind]
+
     def wait_for(self, name: str) -> Path:
-        """Wait until another process has trained a stage; it is stopped from outside when time is up."""
+        """Wait until another process has trained a run."""
         while True:
             checkpoint = read_checkpoint(self.folder / name)
             if checkpoint is not None and checkpoint.done:
                 return self.folder / name
             time.sleep(0.5)
 
-
-def weaver_seed(out: Path, rows: Path, seed: int, scale: float, device: str) -> None:
-    """The stages of training apart whose weights ship or are compared."""
-    stages = Stages(out, rows, seed, scale, device)
-    first = stages.train("planner-0", "planner", "und", 4000, 1.5e-3)
-    drawn = stages.train("visualizer-0", "visualizer", "", 4500, 1.5e-3, planner=first)
-    tuned = stages.train("planner-5g1u", "planner", "5g1u", 250, 5e-4, start=first, watch=drawn)
-    stages.train("visualizer-apv", "visualizer", "", 600, 5e-4, planner=tuned, start=drawn)
-    stages.train("visualizer-v", "visualizer", "", 600, 5e-4, planner=first, start=drawn)
+    def say_done(self, name: str, seconds: float, steps: int) -> None:
+        line = json.loads((self.folder / name / "losses.jsonl").read_text().splitlines()[-1])
+        shown = ("loss", "understanding", "count", "images", "edit", "copy", "recall", "back")
+        words = " ".join(f"{key}={value:.3g}" for key, value in line.items() if key.split()[-1] in shown)
+        say(f"seed {self.seed} {name}: {seconds:.1f} s, {steps / max(seconds, 1e-9):.1f} steps/s, {words}")
 
 
-def mixes_seed(out: Path, rows: Path, seed: int, scale: float, device: str) -> None:
-    """The planner tuned in other ways."""
-    stages = Stages(out, rows, seed, scale, device)
-    first = stages.wait_for("planner-0")
-    drawn = stages.wait_for("visualizer-0")
+def find_rows(world: str, scale: float) -> int:
+    return max(200, round(ROWS[world] * min(1.0, scale)))
+
+
+def train_apart(study: Study) -> None:
+    """The stages whose weights ship or are compared."""
+    first = study.train("planner-0", "planner", "und")
+    drawn = study.train("visualizer-0", "visualizer", planner=first)
+    tuned = study.train("planner-5g1u", "planner", "5g1u", start=first, watch=drawn)
+    study.train("visualizer-apv", "visualizer", planner=tuned, start=drawn)
+    study.train("visualizer-v", "visualizer", planner=first, start=drawn)
+
+
+def tune_mixes(study: Study) -> None:
+    """The planner tuned on the other mixes."""
+    first = study.wait_for("planner-0")
+    drawn = study.wait_for("visualizer-0")
     for mix in MIXES:
-        stages.train(f"planner-{mix}", "planner", mix, 250, 5e-4, start=first, watch=drawn)
-    stages.train("planner-5g1u-low-rate", "planner", "5g1u", 250, 1e-4, start=first, watch=drawn)
-    stages.train("planner-5g1u-low-rank", "planner", "5g1u", 250, 5e-4, 8, start=first, watch=drawn)
-    replay = "und=12,t2i=5,i2i=5,doc=5"
-    stages.train("planner-5g1u-replay", "planner", replay, 250, 5e-4, start=first, watch=drawn)
-    tuned = stages.wait_for("planner-5g1u")
-    stages.train("planner-5g1u-then-und", "planner", "und", 250, 5e-4, start=tuned, watch=drawn)
+        study.train(f"planner-{mix}", "planner", mix, start=first, watch=drawn)
 
 
-def joint_seed(out: Path, rows: Path, seed: int, scale: float, device: str) -> None:
-    """Both networks at once, from nothing."""
-    steps = scaled(4000, scale)
-    every = max(1, steps // 6)
-    store = RowStore(find_world("full"), device, 0, rows)
-    recipe = Recipe("joint", "full", "5g1u", steps, BATCH, 1.5e-3, seed, ROWS, every)
-    folder = out / f"seed-{seed}" / "joint"
-    begin = time.perf_counter()
-    train_stage(recipe, folder, device=device, store=store)
-    say_done(folder, time.perf_counter() - begin, steps)
+def tune_gently(study: Study) -> None:
+    """What might keep understanding and the visualizer: a low rate, adapters, replay, understanding again."""
+    first = study.wait_for("planner-0")
+    drawn = study.wait_for("visualizer-0")
+    usual = plan_recipe("planner", study.world, "5g1u", tuned=True).rate
+    study.train("planner-5g1u-low-rate", "planner", "5g1u", rate=usual / 5, start=first, watch=drawn)
+    study.train("planner-5g1u-low-rank", "planner", "5g1u", rank=8, start=first, watch=drawn)
+    study.train("planner-5g1u-replay", "planner", REPLAY, start=first, watch=drawn)
+    tuned = study.wait_for("planner-5g1u")
+    study.train("planner-5g1u-then-und", "planner", "und", start=tuned, watch=drawn)
 
 
-def memory_seed(out: Path, rows: Path, seed: int, scale: float, device: str, shares: tuple[float, ...]) -> None:
-    """The memory curve."""
-    for share in shares:
-        steps = scaled(2000, scale)
-        recipe = MemoryRecipe("full", share, "single-turn", steps, 65_536, 1.5e-3, seed, ROWS, max(1, steps // 4))
-        train_one_memory(recipe, out / f"seed-{seed}" / f"share-{share}", rows, device)
+def train_jointly(study: Study) -> None:
+    study.train("joint", "joint", "5g1u")
 
 
-def micro_seed(out: Path, rows: Path, seed: int, scale: float, device: str) -> None:
-    """Views, impure data and own images."""
-    steps = scaled(3000, scale)
-    settings = [("dialogues", 1.0, "single-turn", 0.0, 0.0), ("single-turn", 0.0, "single-turn", 0.0, 0.0)]
-    settings += [("plain", 0.0, "plain", 0.0, 0.0), ("own-images", 1.0, "single-turn", 0.0, 0.5)]
-    settings += [(f"faults-{faults}", 0.0, "single-turn", faults, 0.0) for faults in FAULTS[1:]]
-    for name, share, view, faults, own in settings:
-        every = max(1, steps // 4)
-        recipe = MemoryRecipe("micro", share, view, steps, 32_768, 2e-3, seed, MICRO_ROWS, every, faults, own)
-        train_one_memory(recipe, out / f"seed-{seed}" / name, rows, device)
+def train_share(study: Study, share: float) -> None:
+    study.remember(f"share-{share:g}", f"dialogues={share}")
 
 
-def train_one_memory(recipe: MemoryRecipe, folder: Path, rows: Path, device: str) -> None:
-    begin = time.perf_counter()
-    train_memory(recipe, folder, device=device, folder=rows)
-    say_done(folder, time.perf_counter() - begin, recipe.steps)
+def train_view(study: Study, name: str, settings: dict[str, float]) -> None:
+    study.remember(name, view="plain" if name == "plain" else "dialogues" if name == "own-images" else "", **settings)
 
 
-def say_done(folder: Path, seconds: float, steps: int) -> None:
-    name = f"{folder.parent.name} {folder.name}"
-    say(f"{name}: {seconds:.1f} s, {steps / seconds:.1f} steps/s, {last_line(folder)}")
+def list_jobs(arguments: argparse.Namespace) -> list[Callable[[], None]]:
+    """Every job; those that others wait for come first."""
+    studies = [Study(arguments, seed) for seed in arguments.seeds]
+    jobs: list[Callable[[], None]] = []
+    chains = {"weaver": (train_apart,), "joint": (train_jointly,), "mixes": (tune_mixes, tune_gently)}
+    for part, targets in chains.items():
+        if part in arguments.part:
+            jobs += [bind(target, study) for target in targets for study in studies]
+    if "memory" in arguments.part:
+        jobs += [bind(train_share, study, share) for share in SHARES for study in studies]
+    if "views" in arguments.part:
+        settings = {"plain": {}, "own-images": {"own": 0.5}, **{f"faults-{one}": {"faults": one} for one in FAULTS}}
+        jobs += [bind(train_view, study, *item) for item in settings.items() for study in studies]
+    return jobs
 
 
-def last_line(folder: Path) -> str:
-    line = json.loads((folder / "losses.jsonl").read_text().splitlines()[-1])
-    shown = ("loss", "understanding", "count", "images", "visual loss", "edit", "copy", "recall", "back")
-    return " ".join(f"{key}={value:.3g}" for key, value in line.items() if key.split()[-1] in shown or key in shown)
+def bind(target: Callable[..., None], *given: object) -> Callable[[], None]:
+    return lambda: target(*given)
 
 
-def make_all_rows(part: str, rows: Path, scale: float) -> None:
+def make_all_rows(arguments: argparse.Namespace) -> None:
     """Rows that several processes share are made once, by all cores."""
     cores = os.cpu_count() or 2
+    rows = arguments.work / "rows"
     rows.mkdir(parents=True, exist_ok=True)
-    if part in ("weaver", "joint"):
-        store = RowStore(find_world("full"), "cpu", cores, rows)
-        for kind in ("words", "image", "draw", "edit", "copy", "build", "film"):
-            store.make("planner", kind, ROWS, 0)
-            store.make("planner", kind, 512, 1_000_003)
+    world = find_world(arguments.world)
+    count = find_rows(world.name, arguments.scale)
+    if {"weaver", "joint", "mixes"} & set(arguments.part):
+        store = RowStore(world, "cpu", cores, rows)
+        for kind in ("words", "image", "draw", "edit", "copy", *world.documents):
+            store.make("planner", kind, count, 0)
+            store.make("planner", kind, 512, HELD_OUT_SEED)
         for kind in ("draw", "edit", "copy"):
-            store.make("visualizer", kind, ROWS, 0)
-            store.make("visualizer", kind, 512, 1_000_003)
-    elif part == "memory":
-        for view in ("dialogue", "single-turn"):
-            make_rows(find_world("full"), view, ROWS, 0.0, cores, rows)
-    else:
+            store.make("visualizer", kind, count, 0)
+            store.make("visualizer", kind, 512, HELD_OUT_SEED)
+    if {"memory", "views"} & set(arguments.part):
         for view in ("dialogue", "single-turn", "plain"):
-            make_rows(find_world("micro"), view, MICRO_ROWS, 0.0, cores, rows)
-        for faults in FAULTS[1:]:
-            make_rows(find_world("micro"), "single-turn", MICRO_ROWS, faults, cores, rows)
-    say(f"{part}: rows are made")
+            make_rows(world, view, count, 0.0, cores, rows)
+        for faults in FAULTS if "views" in arguments.part else ():
+            make_rows(world, "single-turn", count, faults, cores, rows)
+    say("rows are made")
 
 
-def list_jobs(part: str, out: Path, rows: Path, seeds: list[int], scale: float, shares: tuple[float, ...]) -> list[Job]:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    if part == "memory":  # a process a share: the card has room for all
-        return [
-            (part, memory_seed, (out / part, rows, seed, scale, device, (share,))) for seed in seeds for share in shares
-        ]
-    targets = {"weaver": (weaver_seed, mixes_seed), "joint": (joint_seed,), "micro": (micro_seed,)}[part]
-    return [(part, target, (out / part, rows, seed, scale, device)) for target in targets for seed in seeds]
-
-
-def run_job(target: Callable[..., None], given: tuple[object, ...]) -> None:
+def run_job(job: Callable[[], None]) -> None:
+    torch.set_num_threads(1)
     try:
-        target(*given)
+        job()
     except Exception:
         say("".join(traceback.format_exc()))
         raise
 
 
-def run_jobs(jobs: list[Job], deadline: float) -> int:
-    """Run all jobs at once; stop what still runs at the deadline."""
-    context = multiprocessing.get_context("spawn")
-    running: list[SpawnProcess] = []
-    for _, target, given in jobs:
-        process = context.Process(target=run_job, args=(target, given))
-        process.start()
-        running.append(process)
-    for process in running:
-        process.join(max(0.0, deadline - (time.perf_counter() - START)))
-    late = [process for process in running if process.is_alive()]
-    if late:
-        say(f"out of time: {len(late)} jobs are stopped")
-    for process in late:
-        process.terminate()
-        process.join()
-    return sum(process.exitcode != 0 for process in running)
+def run_jobs(arguments: argparse.Namespace) -> int:
+    """Run all jobs, so many at a time; stop what still runs when time is up. Return how many failed."""
+    context = multiprocessing.get_context("fork")
+    waiting = list_jobs(arguments)
+    running: list[multiprocessing.process.BaseProcess] = []
+    failed = 0
+    packed = time.perf_counter()
+    while waiting or running:
+        ended = [process for process in running if not process.is_alive()]
+        running = [process for process in running if process not in ended]
+        failed += sum(process.exitcode != 0 for process in ended)
+        while waiting and len(running) < arguments.jobs:
+            running.append(context.Process(target=run_job, args=(waiting.pop(0),)))
+            running[-1].start()
+        if time.perf_counter() - START > arguments.seconds:
+            say(f"out of time: {len(running)} jobs are stopped, {len(waiting)} never began")
+            for process in running:
+                process.terminate()
+            return failed + len(running) + len(waiting)
+        if time.perf_counter() - packed > PACK_SECONDS:
+            pack(arguments)
+            packed = time.perf_counter()
+        time.sleep(0.2)
+    return failed
 
 
-def measure_speed(folder: Path) -> None:
+def find_runs(work: Path) -> list[Path]:
+    return sorted(file.parent for file in work.rglob("training.json"))
+
+
+def pack(arguments: argparse.Namespace) -> None:
+    """Write logs and weights of what there is."""
+    work = arguments.work
+    runs = [read_run(folder, str(folder.relative_to(work))) for folder in find_runs(work)]
+    replace_file(arguments.out / LOGS_FILE, pack_runs(runs).encode())
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz", compresslevel=1) as archive:
+        for folder in find_runs(work / f"seed-{arguments.seeds[0]}"):
+            checkpoint = read_checkpoint(folder)
+            if checkpoint is not None and checkpoint.done:
+                for name in (PLANNER_FILE, VISUALIZER_FILE, READER_FILE, "talker.safetensors"):
+                    if (folder / name).exists():
+                        archive.add(folder / name, (folder / name).relative_to(work))
+    replace_file(arguments.out / "weights.tar.gz", data.getvalue())
+
+
+def ship(arguments: argparse.Namespace) -> None:
+    """Put logs, and the first seed's weights, where `weft demo` and `tabletop/planner` find them."""
+    seed = arguments.work / f"seed-{arguments.seeds[0]}"
+    shipped = {
+        PLANNER_FILE: seed / "planner-5g1u" / PLANNER_FILE,
+        UNTUNED_FILE: seed / "planner-0" / PLANNER_FILE,
+        VISUALIZER_FILE: seed / "visualizer-apv" / VISUALIZER_FILE,
+        LOGS_FILE: arguments.out / LOGS_FILE,
+    }
+    for name, file in shipped.items():
+        replace_file(SHIPPED / name, file.read_bytes())
+    (SHIPPED / READER_FILE).unlink(missing_ok=True)  # the planner that ships is the one that the visualizer names
+    say(f"shipped: {sum(file.stat().st_size for file in shipped.values()) / 1e6:.2f} MB")
+
+
+def measure_speed(folder: Path, world_name: str) -> None:
     """Images per second of the visualizer on the GPU, in batches."""
-    world = find_world("full")
-    planner = load_planner(folder / "reader.safetensors", world, "cuda")
-    visualizer = load_visualizer(folder / "visualizer.safetensors", world, "cuda")
+    world = find_world(world_name)
+    planner = load_planner(folder / READER_FILE, world, "cuda")
+    visualizer = load_visualizer(folder / VISUALIZER_FILE, world, "cuda")
     rows = RowStore(world, "cuda").get("visualizer", "draw", 2048, 5)
     for size in (1, 16, 256, 2048):
         batch = rows.batch(slice(0, size))
@@ -235,56 +304,39 @@ def measure_speed(folder: Path) -> None:
         say(f"visualizer on the GPU, batches of {size}: {size / min(times):.0f} images/s (decoding not included)")
 
 
-def pack(work: Path, out: Path, part: str) -> None:
-    """Logs and manifests of all runs in one archive; the weights that ship or are compared in others."""
-    files = [path for path in sorted(work.rglob("*")) if path.name in ("losses.jsonl", "training.json")]
-    archives = {f"{part}-logs.tar.gz": files}
-    if part == "weaver":
-        seed = work / "seed-0"
-        archives["decoupled.tar.gz"] = [
-            seed / "planner-0" / "planner.safetensors",
-            seed / "planner-5g1u" / "planner.safetensors",
-            seed / "visualizer-apv" / "visualizer.safetensors",
-            seed / "visualizer-apv" / "reader.safetensors",
-        ]
-        if not (seed / "visualizer-apv" / "visualizer.safetensors").exists():
-            archives["decoupled.tar.gz"] += sorted((seed / "visualizer-0").glob("*.safetensors"))
-        archives["visualizer-v.tar.gz"] = sorted((seed / "visualizer-v").glob("*.safetensors"))
-    if part == "joint":
-        archives["joint.tar.gz"] = sorted((work / "seed-0" / "joint").glob("*.safetensors"))
-    for name, members in archives.items():
-        data = io.BytesIO()
-        with tarfile.open(fileobj=data, mode="w:gz") as archive:
-            for path in members:
-                if path.exists():
-                    archive.add(path, path.relative_to(work))
-        (out / name).write_bytes(data.getvalue())
-        say(f"{name}: {len(data.getvalue()) / 1e6:.2f} MB")
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    there_is_gpu = torch.cuda.is_available()
+    parser.add_argument("--world", choices=("micro", "full"), required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--work", type=Path, default=Path("/tmp/weft-training"))
+    parser.add_argument("--part", action="append", choices=PARTS)
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="processes at a time")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if there_is_gpu else "cpu")
+    parser.add_argument("--memory-device", choices=("cpu", "cuda"), help="of models that are to remember")
+    parser.add_argument("--ship", action="store_true")
+    arguments = parser.parse_args()
+    arguments.part = arguments.part or list(PARTS)
+    arguments.seeds = [int(seed) for seed in arguments.seeds.split(",")]
+    arguments.work = arguments.work / arguments.world
+    loop.HALF_PRECISION = arguments.world == "full"  # small nets only wait for the casts
+    return arguments
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--work", type=Path, default=Path("/tmp/weft-training"))
-    parser.add_argument("--part", action="append", choices=("weaver", "joint", "memory", "micro"), required=True)
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--shares", default=",".join(map(str, SHARES)))
-    parser.add_argument("--seconds", type=float, default=500.0)
-    arguments = parser.parse_args()
+    arguments = parse_arguments()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    seeds = [int(seed) for seed in arguments.seeds.split(",")]
-    shares = tuple(float(share) for share in arguments.shares.split(","))
-    jobs: list[Job] = []
-    for part in arguments.part:
-        make_all_rows(part, arguments.work / "rows", arguments.scale)
-        jobs += list_jobs(part, arguments.work, arguments.work / "rows", seeds, arguments.scale, shares)
-    failed = run_jobs(jobs, arguments.seconds)
-    for part in arguments.part:
-        pack(arguments.work / part, arguments.out, part)
-    drawn = arguments.work / "weaver" / "seed-0" / "visualizer-apv"
-    if torch.cuda.is_available() and (drawn / "visualizer.safetensors").exists():
-        measure_speed(drawn)
+    make_all_rows(arguments)
+    failed = run_jobs(arguments)
+    pack(arguments)
+    if arguments.ship and not failed:
+        ship(arguments)
+    drawn = arguments.work / f"seed-{arguments.seeds[0]}" / "visualizer-apv"
+    if arguments.device == "cuda" and (drawn / VISUALIZER_FILE).exists():
+        measure_speed(drawn, arguments.world)
     say(f"{failed} jobs failed or were stopped")
     return int(failed > 0)
 

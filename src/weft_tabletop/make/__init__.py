@@ -42,6 +42,15 @@ def make(name: str, out: Path, *, samples: int, seed: int, side: int = 64) -> Pa
     return out
 
 
+def _write_micro(name: str) -> Callable[[Path, int, int], None]:
+    def write(out: Path, samples: int, seed: int) -> None:
+        from weft_tabletop.weaver import datasets  # it is made of this package's parts
+
+        getattr(datasets, name)(out, samples, seed)
+
+    return write
+
+
 WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "tabletop-weave": lambda out, samples, seed: write_weave(out, weave_dialogues(samples, seed)),
     "tabletop-weave-memory": lambda out, samples, seed: write_weave(out, memory_dialogues(samples, seed)),
@@ -55,4 +64,6 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "tabletop-risebench": write_risebench,
     "tabletop-geneval": write_geneval,
     "tabletop-mmvet": write_mmvet,
+    "tabletop-weave-micro": _write_micro("write_micro_weave"),
+    "tabletop-weaver-micro": _write_micro("write_micro_weaver"),
 }

@@ -5,7 +5,7 @@ Every image and every sentence that is expected follows from the prompt, and is 
 
 import itertools
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +31,36 @@ PROMPTS = (
 )
 FREE = ("build", 1)  # does not say exactly how many images it wants
 QUESTION_KINDS = ("count", "what", "colour")
+PromptForm = tuple[str, int, str]
+ChooseContent = Callable[[str, random.Random], tuple[dict[str, str], Scene | None]]
 
 
 def write_weaver(out: Path, samples: int, seed: int) -> None:
     """Write so many prompts, of all kinds in turn, their images and the sidecar."""
+    write_prompts(out, samples, seed, PROMPTS, _choose_content)
+
+
+def write_prompts(out: Path, samples: int, seed: int, prompts: Sequence[PromptForm], choose: ChooseContent) -> None:
+    """Write so many prompts of these forms, with the arguments and the table that are chosen for each."""
     (out / "images").mkdir(parents=True, exist_ok=True)
     references: dict[str, Any] = {}
-    records = [_write_prompt(out, number, seed, references) for number in range(samples)]
+    records: list[dict[str, Any]] = []
+    for number in range(samples):
+        form = prompts[number % len(prompts)]
+        records.append(_write_prompt(out, number // len(prompts) + 1, form, seed, choose, references))
     write_lines(out / "weaverbench.jsonl", records)
     write_sidecar(out, references)
 
 
-def _write_prompt(out: Path, number: int, seed: int, references: dict[str, Any]) -> dict[str, Any]:
+def _write_prompt(
+    out: Path, number: int, prompt_form: PromptForm, seed: int, choose: ChooseContent, references: dict[str, Any]
+) -> dict[str, Any]:
     """Write the images of a prompt; add its reference, and return its record."""
-    form, variant, category = PROMPTS[number % len(PROMPTS)]
-    name = f"{form}-{number // len(PROMPTS) + 1:03}{_suffix(form, variant)}"
+    form, variant, category = prompt_form
+    name = f"{form}-{number:03}{_suffix(form, variant)}"
     rng = random.Random(f"weaver {seed} {name}")
     kind = rng.choice(QUESTION_KINDS) if form == "question" else form
-    args, base = _choose_content(kind, rng)
+    args, base = choose(kind, rng)
     prompt: list[dict[str, str]] = [{"text": fill_wording(WORDINGS[kind][variant], args, {"image": "the table"})}]
     if base is not None:
         prompt.append({"image": write_named_image(out, f"{name}-i-0", base)})

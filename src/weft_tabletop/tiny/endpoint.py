@@ -16,6 +16,8 @@ from weft_tabletop.strategy_words import TablePhrasing
 from weft_tabletop.tiny import prompt, vocab
 from weft_tabletop.tiny.rows import unroll_row
 from weft_tabletop.tiny.weights import IMAGE_NETWORK_FILE
+from weft_tabletop.weaver.latents import complete_codes
+from weft_tabletop.weaver.world import WORLDS
 
 if TYPE_CHECKING:
     from weft_tabletop.tiny.infer import Tiny
@@ -45,6 +47,10 @@ class TinyEndpoint(Endpoint):
         name = "tabletop/tiny-single" if single else "tabletop/tiny"
         sampling: dict[str, Any] = {"temperature": temperature, "seed": seed} if temperature else {}
         self._tiny = load(weights, talker)
+        if self._tiny.world not in WORLDS:
+            raise UserError(
+                f"{weights}: these weights are of a world {self._tiny.world!r}, which this weft does not know"
+            )
         digest = digest_files([weights / IMAGE_NETWORK_FILE, weights / f"{talker}.safetensors"])
         super().__init__(name, weights=digest, template=prompt.TEMPLATE, **sampling)
         self.takes = Takes(images=images)
@@ -80,6 +86,8 @@ class TinyEndpoint(Endpoint):
         return parts, Usage(reply.tokens_in, reply.tokens_out)
 
     def _decode(self, codes: Sequence[int]) -> Image:
+        if len(codes) < vocab.PLACES:
+            codes = complete_codes(WORLDS[self._tiny.world], codes)
         return self._blobs.put_pil(self._tiny.decode_image(codes), durable=False)
 
     def _encode(self, image: Image) -> Sequence[int]:
@@ -87,7 +95,8 @@ class TinyEndpoint(Endpoint):
         if (image.width, image.height) != (side, side):
             raise UserError(f"{self.name} takes images of {side} x {side}; this one is {image.width} x {image.height}")
         if image.digest not in self._codes:
-            self._codes[image.digest] = self._tiny.encode_image(self._blobs.decode(image))
+            codes = self._tiny.encode_image(self._blobs.decode(image))
+            self._codes[image.digest] = [codes[place] for place in WORLDS[self._tiny.world].places()]
         return self._codes[image.digest]
 
 

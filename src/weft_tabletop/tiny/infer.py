@@ -29,6 +29,7 @@ HEADS = 4
 MAX_TEXT_TOKENS = 96
 MAX_CACHED_PROMPTS = 24
 MIN_SHARED_TOKENS = 8  # with fewer, a cached prompt saves nothing
+PLACES_OF = {"micro": 4}  # codes of an image, in worlds of fewer cells
 Prompt = Sequence[int | Sequence[int]]  # tokens, and the codes of images
 
 
@@ -52,6 +53,8 @@ class Tiny:
             raise UserError(
                 f"{folder / talker}.safetensors was trained with another vocabulary; train it again with this weft"
             )
+        self.world = facts.get("world", "full")  # one of `weaver/world.py`: the cells that its images have codes for
+        self._places = PLACES_OF.get(self.world, vocab.PLACES)
         self._recent: deque[tuple[list[int], KeyValueCache]] = deque(maxlen=MAX_CACHED_PROMPTS)
         try:
             weights = self._talker_weights
@@ -115,7 +118,7 @@ class Tiny:
         import numpy as np
 
         tokens, places = flatten_prompt(prompt)
-        if len(tokens) > self._context - vocab.PLACES - 2:
+        if len(tokens) > self._context - self._places - 2:
             raise UserError(f"the dialogue has {len(tokens)} tokens; the tiny model holds {self._context}")
         rng = np.random.default_rng([seed, zlib.crc32(np.array(tokens, np.int32).tobytes())])
         cache = self._find_shared_cache(tokens)
@@ -136,17 +139,17 @@ class Tiny:
             if text:
                 parts.append(vocab.decode(text))
                 text = []
-            if cache.length + vocab.PLACES + 2 > self._context:
-                return _count_tokens(parts, len(tokens), words, is_cut=True)
+            if cache.length + self._places + 2 > self._context:
+                return self._count_tokens(parts, len(tokens), words, is_cut=True)
             codes = self._draw_codes(cache, temperature, rng)
             parts.append(tuple(codes))
             if one_image:
-                return _count_tokens(parts, len(tokens), words)
+                return self._count_tokens(parts, len(tokens), words)
             self._append(len(vocab.words()) + codes[-1], cache)
             logits = self._append(vocab.IMAGE_END, cache)
         if text:
             parts.append(vocab.decode(text))
-        return _count_tokens(parts, len(tokens), words)
+        return self._count_tokens(parts, len(tokens), words)
 
     def _append(self, token: int, cache: "KeyValueCache", place: int = 0) -> "Array":
         """Add one token to the cache; return the logits of the next one."""
@@ -159,7 +162,7 @@ class Tiny:
         words = len(vocab.words())
         token = vocab.IMAGE
         codes: list[int] = []
-        for place in range(1, vocab.PLACES + 1):
+        for place in range(1, self._places + 1):
             logits = self._append(token, cache, place)
             codes.append(_choose_code(logits[words:], temperature, rng))
             token = words + codes[-1]
@@ -209,6 +212,13 @@ class Tiny:
         cache.length += count
         return weights["token.weight"] @ normalise(x[-1], weights["norm.weight"], weights["norm.bias"])
 
+    def _count_tokens(
+        self, parts: Sequence[str | tuple[int, ...]], tokens_in: int, words: int, *, is_cut: bool = False
+    ) -> TinyReply:
+        """Return the reply with its number of tokens."""
+        images = sum(1 for part in parts if not isinstance(part, str))
+        return TinyReply(tuple(parts), is_cut, tokens_in, words + self._places * images)
+
 
 class KeyValueCache:
     """Keys and values of each layer so far."""
@@ -249,7 +259,7 @@ def flatten_prompt(prompt: Prompt) -> tuple[list[int], list[int]]:
             places.append(0)
         else:
             tokens += [vocab.IMAGE, *(len(vocab.words()) + code for code in item), vocab.IMAGE_END]
-            places += [*range(1, vocab.PLACES + 1), 0, 0]
+            places += [*range(1, len(item) + 1), 0, 0]
     return tokens, places
 
 
@@ -271,14 +281,6 @@ def _split_codes(codes: Sequence[int]) -> "Array":
         channels.append((rest % level).astype(np.float32) / (level - 1) * 2 - 1)
         rest = rest // level
     return np.stack(channels[::-1])
-
-
-def _count_tokens(
-    parts: Sequence[str | tuple[int, ...]], tokens_in: int, words: int, *, is_cut: bool = False
-) -> TinyReply:
-    """Return the reply with its number of tokens."""
-    images = sum(1 for part in parts if not isinstance(part, str))
-    return TinyReply(tuple(parts), is_cut, tokens_in, words + vocab.PLACES * images)
 
 
 def _choose_code(logits: "Array", temperature: float, rng: Any) -> int:

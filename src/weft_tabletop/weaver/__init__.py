@@ -5,5 +5,6 @@ words.py     messages as tokens                        latents.py    images as n
 rows.py      tasks as arrays                           memory.py     dialogues that ask for memory, as arrays
 infer.py     both in numpy                            endpoint.py   both as models of weft
 files.py     which weights belong together            sizes.py      what torch and numpy share
+recipes.py   what is trained on, and how much
 train/       the networks and how they are trained (torch)
 """

@@ -87,16 +87,24 @@ def to_digits(numbers: "NDArray[np.floating]") -> "NDArray[np.int64]":
 
 
 def decode_cells(tiny: "Tiny", world: TableWorld, numbers: "NDArray[np.floating]") -> Any:
-    """The image (PIL) of a world's numbers (cells, 4). Cells that are not part of the world are empty, on the
-    background that most of the others suggest."""
+    """The image (PIL) of a world's numbers (cells, 4)."""
+    return tiny.decode_image(join_digits(_complete_digits(world, to_digits(numbers))))
+
+
+def complete_codes(world: TableWorld, codes: Sequence[int]) -> list[int]:
+    """The codes of all sixteen cells, from those of a world's."""
+    return join_digits(_complete_digits(world, split_codes(codes)))
+
+
+def _complete_digits(world: TableWorld, digits: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    """Cells that are not part of the world are empty, on the background that most of the others suggest."""
     import numpy as np
 
-    digits = to_digits(numbers)
     places = world.places()
     if len(places) == len(CELLS):
-        return tiny.decode_image(join_digits(digits))
+        return digits
     table = load_digits()[:, :, places].astype(np.int64)  # (backgrounds, things, cells, 4)
     distances = np.abs(table - digits).sum(-1).min(1).sum(-1)
     whole = load_digits()[int(distances.argmin()), 0].astype(np.int64)
     whole[places] = digits
-    return tiny.decode_image(join_digits(whole))
+    return whole

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from weft.benchmarks.weave.views import VIEWS, dialogue_view
+from weft.benchmarks.weave.views import VIEWS, dialogue_view, single_turn_view
 from weft.training.example import Example, learn_last_reply
 from weft.types import Image, Sample
 from weft_tabletop.make.as_messages import build_sample
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KINDS = ("edit", "copy", "recall", "back")
+ALONE = "alone "  # before a kind: without the dialogue before it
 TURNS = (3, 5)
 CHANCES = {"edit": 0.5, "copy": 0.15, "recall": 0.15, "back": 0.2}
 CHAIN = 5  # turns of a dialogue in which every turn changes the latest image
@@ -134,8 +135,8 @@ def view_rows(world: TableWorld, view: str, count: int, seed: int, workers: int 
 
 
 def test_rows(world: TableWorld, kind: str, count: int, seed: int) -> Rows:
-    """Whole dialogues that end with a turn of this kind, of which only the last reply counts; or, as `chain`, dialogues
-    of changes alone, of which every image counts."""
+    """Whole dialogues that end with a turn of this kind, of which only the last reply counts; after `alone `, that turn
+    by itself with the images that it names; as `chain`, dialogues of changes, of which every image counts."""
     return gather(_test_piece, world, kind, count, seed, 0)
 
 
@@ -157,9 +158,15 @@ def _test_piece(world: str, kind: str, count: int, seed: str) -> Rows:
     rng = random.Random(seed)
     made: list[tuple[list[int], list[bool]]] = []
     for _ in range(count):
-        sample, scenes = _make_sample(table, rng, kind)
-        (whole,) = dialogue_view(sample)
-        made.append(_row(whole if kind == "chain" else learn_last_reply(whole.messages), scenes, table))
+        sample, scenes = _make_sample(table, rng, kind.removeprefix(ALONE))
+        if kind.startswith(ALONE):
+            *_, example = single_turn_view(sample)
+        elif kind == "chain":
+            (example,) = dialogue_view(sample)
+        else:
+            (whole,) = dialogue_view(sample)
+            example = learn_last_reply(whole.messages)
+        made.append(_row(example, scenes, table))
     return _as_rows(made)
 
 

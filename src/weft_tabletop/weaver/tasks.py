@@ -46,9 +46,9 @@ def make_task(kind: str, world: TableWorld, rng: random.Random) -> Task:
 
 def _question(kind: str, world: TableWorld, rng: random.Random) -> Task:
     scene = world.random_scene(rng)
-    args = _question_args(scene, world, rng)
+    asked = rng.choice(QUESTION_KINDS)
+    args = question_args(asked, scene, world, rng)
     images = SceneImages()
-    asked = args.pop("kind")
     answer = answers.answer(TableRequest(asked, args, {}), {"image": scene})
     if kind == "words":
         text = f"{describe_scene(scene)}. {phrase_request(asked, args, {'image': 'the table'}, rng)}"
@@ -60,17 +60,15 @@ def _question(kind: str, world: TableWorld, rng: random.Random) -> Task:
     return Task(kind, sample, (), images, answer)
 
 
-def _question_args(scene: Scene, world: TableWorld, rng: random.Random) -> dict[str, str]:
-    """A question about a scene: half of the time about what is there."""
-    kind = rng.choice(QUESTION_KINDS)
-    things = scene.things()
-    cell, thing = rng.choice(list(things.items()))
+def question_args(kind: str, scene: Scene, world: TableWorld, rng: random.Random) -> dict[str, str]:
+    """What a question is about: something that is on the table, or sometimes is not."""
+    cell, thing = rng.choice(list(scene.things().items()))
     if kind == "count":
         counted = thing if rng.random() < 0.5 else rng.choice(world.things)
-        return {"kind": kind, "thing": str(counted)}
+        return {"thing": str(counted)}
     if kind == "colour":
-        return {"kind": kind, "cell": cell, "shape": thing.shape}
-    return {"kind": kind, "cell": cell if rng.random() < 0.7 else rng.choice(world.cells)}
+        return {"cell": cell, "shape": thing.shape}
+    return {"cell": cell if rng.random() < 0.7 else rng.choice(world.cells)}
 
 
 def _draw(kind: str, world: TableWorld, rng: random.Random) -> Task:

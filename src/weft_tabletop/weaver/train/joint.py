@@ -11,17 +11,16 @@ from torch import Tensor, nn
 
 from weft_tabletop.tiny.endpoint import digest_files
 from weft_tabletop.weaver.files import PLANNER_FILE, VISUALIZER_FILE
+from weft_tabletop.weaver.recipes import DRAWN
 from weft_tabletop.weaver.train.files import save_net
 from weft_tabletop.weaver.train.loop import autocast
-from weft_tabletop.weaver.train.measure import FEW_IMAGE_ROWS, IMAGE_ROWS, measure_plans, measure_visualizer
+from weft_tabletop.weaver.train.measure import FEW_IMAGE_ROWS, IMAGE_ROWS, PLAN_ROWS, measure_plans, measure_visualizer
 from weft_tabletop.weaver.train.planner import planner_step
 from weft_tabletop.weaver.train.planner_net import Planner
 from weft_tabletop.weaver.train.tables import DeviceRows, order_states
 from weft_tabletop.weaver.train.visualizer import draw_loss
 from weft_tabletop.weaver.train.visualizer_net import Visualizer
 from weft_tabletop.weaver.world import TableWorld
-
-DRAWN = "drawn "  # before the name of a kind of images, as a source of a joint mix
 
 
 class JointLearner:
@@ -70,7 +69,7 @@ class JointLearner:
 
     def measure(self, *, last: bool) -> dict[str, Any]:
         with autocast(self.device):
-            measured = measure_plans(self._planner, self._plans, write=last)
+            measured = measure_plans(self._planner, self._plans, written=PLAN_ROWS if last else 0)
             images = IMAGE_ROWS if last else FEW_IMAGE_ROWS
             return measured | measure_visualizer(
                 self._planner, self._visualizer, self._world, self._drawn, drawn=images

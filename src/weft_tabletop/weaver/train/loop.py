@@ -2,7 +2,7 @@
 from which the same command goes on."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from torch import Tensor, nn
 
+from weft.errors import UserError
 from weft.training.checkpoint import (
     LOG_FILE,
     STATE_FILE,
@@ -25,8 +26,10 @@ from weft.training.mix import Mix
 
 WARM_STEPS = 100
 LAST_RATE = 0.1  # of the highest one, at the end of the cosine
+HALF_PRECISION = True  # on a GPU
 MAX_NORM = 1.0
 WEIGHT_DECAY = 0.02
+Report = Callable[[int, Mapping[str, Any]], None]  # is told of each measurement, after it is logged
 
 
 class Schedule(Struct, frozen=True):
@@ -40,7 +43,7 @@ class Schedule(Struct, frozen=True):
 
 def autocast(device: str) -> torch.autocast:
     """Half precision, on a GPU."""
-    return torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda")
+    return torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda" and HALF_PRECISION)
 
 
 class Learner(Protocol):
@@ -66,7 +69,15 @@ class Learner(Protocol):
         ...
 
 
-def run_stage(learner: Learner, mix: Mix, out: Path, schedule: Schedule, manifest: Mapping[str, Any]) -> Checkpoint:
+def run_stage(
+    learner: Learner,
+    mix: Mix,
+    out: Path,
+    schedule: Schedule,
+    manifest: Mapping[str, Any],
+    *,
+    report: Report | None = None,
+) -> Checkpoint:
     """Train a stage into a folder, or go on where an earlier call stopped."""
     checkpoint = open_checkpoint(out, manifest)
     if checkpoint.done:
@@ -77,7 +88,10 @@ def run_stage(learner: Learner, mix: Mix, out: Path, schedule: Schedule, manifes
     log = TrainingLog(out / LOG_FILE, first)
     if not first:
         write_checkpoint(checkpoint)
-        log.add(0, **learner.measure(last=False))
+        measured = learner.measure(last=False)
+        log.add(0, **measured)
+        if report is not None:
+            report(0, measured)
     start = time.perf_counter()
     losses: list[Tensor] = []
     checkpoint = replace(checkpoint, step=first, seen=seen)
@@ -94,13 +108,16 @@ def run_stage(learner: Learner, mix: Mix, out: Path, schedule: Schedule, manifes
         is_last = step + 1 == schedule.steps
         if is_last or (step + 1) % schedule.every == 0:
             seconds = time.perf_counter() - start
-            measured = learner.measure(last=is_last)
-            log.add(step + 1, loss=torch.stack(losses).mean().item(), seconds=round(seconds, 2), **measured)
+            mean = round(torch.stack(losses).mean().item(), 5)
+            measured = {"loss": mean, "seconds": round(seconds, 2), **learner.measure(last=is_last)}
+            log.add(step + 1, **measured)
             losses.clear()
             checkpoint = replace(checkpoint, step=step + 1, seen=dict(seen))
             learner.save(out)
             _save_state(learner, optimizer, out / STATE_FILE, step + 1, seen)
             write_checkpoint(checkpoint)
+            if report is not None:
+                report(step + 1, measured)
     write_checkpoint(replace(checkpoint, done=True))
     (out / STATE_FILE).unlink(missing_ok=True)  # only to go on from
     return read_checkpoint(out) or checkpoint
@@ -141,7 +158,11 @@ def _load_state(learner: Learner, optimizer: torch.optim.Optimizer, path: Path) 
     """Load the last state, if there is one; return its step and the rows seen so far."""
     if not path.exists():
         return 0, {}
-    state = torch.load(path, map_location=learner.device, weights_only=True)
-    learner.net.load_state_dict(state["net"])
-    optimizer.load_state_dict(state["optimizer"])
-    return state["step"], state["seen"]
+    try:
+        state = torch.load(path, map_location=learner.device, weights_only=True)
+        learner.net.load_state_dict(state["net"])
+        optimizer.load_state_dict(state["optimizer"])
+        return int(state["step"]), dict(state["seen"])
+    except Exception as error:  # a file that something else wrote may hold anything
+        why = str(error).partition("\n")[0]
+        raise UserError(f"{path}: training cannot go on from this: {why}; remove it to begin again") from None

@@ -19,23 +19,24 @@ from weft_tabletop.weaver.world import TableWorld
 from weft_tabletop.world.scenes import read
 
 FIXED_NOISE = 7  # the seed of the noise at which losses are measured
-PLAN_ROWS = 96
+PLAN_ROWS = 96  # of each kind, at the end
+FEW_PLAN_ROWS = 24  # before that
 ANSWER_ROWS = 256
 LOSS_ROWS = 512
-IMAGE_ROWS = 64  # of each kind, at the end
-FEW_IMAGE_ROWS = 16  # before that
+IMAGE_ROWS = 64
+FEW_IMAGE_ROWS = 8
 
 
-def measure_plans(planner: Planner, rows: Mapping[str, DeviceRows], *, write: bool) -> dict[str, Any]:
+def measure_plans(planner: Planner, rows: Mapping[str, DeviceRows], *, written: int) -> dict[str, Any]:
     """By kind: the share of replies that are word for word the expected ones. `understanding` is the mean over
-    questions. With `write` replies are also written, which takes longer: the share with the expected number of orders,
-    with none, exactly one, at least one; and the mean number."""
+    questions. So many replies of each kind are also `written`, which takes longer: the share with the expected number
+    of orders, with none, exactly one, at least one; and the mean number."""
     measured: dict[str, Any] = {}
     for kind, device_rows in rows.items():
         count = ANSWER_ROWS if kind in UNDERSTANDING else PLAN_ROWS
         measured[f"{kind} exact"] = share_exact(planner, device_rows.batch(slice(0, count)))
-        if write:
-            measured |= measure_orders(planner, kind, device_rows.batch(slice(0, PLAN_ROWS)))
+        if written:
+            measured |= measure_orders(planner, kind, device_rows.batch(slice(0, written)))
     questions = [measured[f"{kind} exact"] for kind in UNDERSTANDING if kind in rows]
     measured["understanding"] = round(sum(questions) / len(questions), 4)
     return measured

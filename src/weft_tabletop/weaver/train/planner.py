@@ -12,7 +12,7 @@ from torch.nn.utils import parametrize
 from weft_tabletop.weaver.files import PLANNER_FILE
 from weft_tabletop.weaver.train.files import save_net
 from weft_tabletop.weaver.train.loop import autocast
-from weft_tabletop.weaver.train.measure import IMAGE_ROWS, measure_plans, measure_visualizer
+from weft_tabletop.weaver.train.measure import FEW_PLAN_ROWS, IMAGE_ROWS, PLAN_ROWS, measure_plans, measure_visualizer
 from weft_tabletop.weaver.train.planner_net import Planner, planner_loss
 from weft_tabletop.weaver.train.tables import Batch, DeviceRows
 from weft_tabletop.weaver.train.visualizer_net import Visualizer
@@ -82,7 +82,8 @@ class PlannerLearner:
 
     def measure(self, *, last: bool) -> dict[str, Any]:
         with autocast(self.device):
-            measured = measure_plans(self._planner, self._held_out, write=last or len(self._kinds) > 2)
+            written = PLAN_ROWS if last else FEW_PLAN_ROWS * (len(self._kinds) > 2)
+            measured = measure_plans(self._planner, self._held_out, written=written)
             if self._visualizer is not None:
                 measured |= measure_visualizer(
                     self._planner, self._visualizer, self._world, self._visualizer_rows, drawn=IMAGE_ROWS if last else 0

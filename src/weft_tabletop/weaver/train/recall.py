@@ -11,38 +11,25 @@ import msgspec
 import numpy as np
 import torch
 import torch.nn.functional as F
-from msgspec import Struct
 from torch import Tensor, nn
 
-from weft.training.checkpoint import Checkpoint
+from weft.training.checkpoint import Checkpoint, open_checkpoint, replace_file
 from weft.training.mix import Mix, Source
 from weft_tabletop.tiny import vocab, weights
+from weft_tabletop.tiny.endpoint import SHIPPED
 from weft_tabletop.tiny.net import Talker
-from weft_tabletop.weaver.memory import KINDS, find_places, test_rows, view_rows
+from weft_tabletop.weaver.latents import CHANGED
+from weft_tabletop.weaver.memory import ALONE, KINDS, find_places, test_rows, view_rows
+from weft_tabletop.weaver.memory_recipes import MemoryRecipe
 from weft_tabletop.weaver.rows import Rows
-from weft_tabletop.weaver.train.loop import Schedule, autocast, run_stage
+from weft_tabletop.weaver.train.loop import Report, Schedule, autocast, run_stage
+from weft_tabletop.weaver.train.stages import find_device
 from weft_tabletop.weaver.world import TableWorld, find_world
 
 SIZES = {"micro": (64, 3), "full": (192, 4)}  # width and layers
 TEST_ROWS = 256
 HELD_OUT_SEED = 1_000_003
-VERSION = "1"
-
-
-class MemoryRecipe(Struct, frozen=True):
-    """Everything that decides the weights."""
-
-    world: str = "full"
-    share: float = 1.0  # of tokens, that come from whole dialogues
-    view: str = "single-turn"  # of the others
-    steps: int = 2000
-    tokens: int = 65_536  # of a step, with padding
-    rate: float = 1.2e-3
-    seed: int = 0
-    rows: int = 100_000
-    every: int = 500
-    faults: float = 0.0  # the share of rows with an image that is wrong in one cell
-    own: float = 0.0  # the share of rows whose history holds the model's own images
+VERSION = "2"  # counts changes of what the same recipe trains
 
 
 class TalkerRows:
@@ -66,9 +53,11 @@ class MemoryLearner:
         tests: Mapping[str, TalkerRows],
         device: str,
         *,
+        world: TableWorld,
         own: float = 0.0,
     ) -> None:
         self.net: nn.Module = net
+        self._world = world
         self.device = device
         self._talker = net
         self._views = views
@@ -92,10 +81,10 @@ class MemoryLearner:
             tokens = rows.tokens[numbers].long()
             places = rows.places[numbers].long()
             mask = rows.learn[numbers][:, 1:]
-            shown = tokens
+            shown = move_digits(tokens, generator)
             if self._own:
                 has_own = torch.rand(len(tokens), 1, device=self.device, generator=generator) < self._own
-                shown = torch.where(has_own, self._own_images(tokens, places, rows.learn[numbers]), tokens)
+                shown = torch.where(has_own, self._own_images(tokens, places, rows.learn[numbers]), shown)
             with autocast(self.device):
                 states = self._forward(shown[:, :-1], places[:, :-1])
                 logits = self._talker.logits(states[mask])
@@ -123,8 +112,26 @@ class MemoryLearner:
 
     def save(self, folder: Path) -> None:
         arrays = {name: tensor.detach().float().cpu().numpy() for name, tensor in self.net.state_dict().items()}
-        facts = {"model": "weft tabletop tiny", "vocabulary": str(vocab.size())}
-        weights.save(folder / "talker.safetensors", arrays, facts)
+        facts = {"model": "weft tabletop tiny", "vocabulary": str(vocab.size()), "world": self._world.name}
+        part = folder / ".talker.safetensors.part"
+        weights.save(part, arrays, facts)
+        part.replace(folder / "talker.safetensors")
+        replace_file(folder / weights.IMAGE_NETWORK_FILE, (SHIPPED / weights.IMAGE_NETWORK_FILE).read_bytes())
+
+
+def move_digits(tokens: Tensor, generator: torch.Generator) -> Tensor:
+    """The tokens with some numbers of their images moved by one level, as they are in full images."""
+    words = len(vocab.words())
+    moved = tokens
+    stride = 1
+    for level in reversed(vocab.LEVELS):
+        digit = (tokens - words) // stride % level
+        chance = torch.rand(tokens.shape, device=tokens.device, generator=generator)
+        up = (chance < CHANGED / 2) & (digit + 1 < level)
+        down = (chance > 1 - CHANGED / 2) & (digit > 0)
+        moved = moved + stride * (up.long() - down.long())
+        stride *= level
+    return torch.where(tokens >= words, moved, tokens)
 
 
 @torch.no_grad()
@@ -180,11 +187,21 @@ def _share(right: Tensor) -> float:
 
 
 def train_memory(
-    recipe: MemoryRecipe, out: Path, *, device: str = "", workers: int = 0, folder: Path | None = None
+    recipe: MemoryRecipe,
+    out: Path,
+    *,
+    device: str = "",
+    workers: int = 0,
+    folder: Path | None = None,
+    report: Report | None = None,
 ) -> Checkpoint:
     """Train one model into a folder. Rows are kept in `folder`, where there is one."""
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = find_device(device)
     world = find_world(recipe.world)
+    manifest = {**msgspec.to_builtins(recipe), "version": VERSION, "device": device}
+    finished = open_checkpoint(out, manifest)
+    if finished.done:
+        return finished
     torch.manual_seed(recipe.seed)
     shares = {"dialogue": recipe.share, recipe.view: 1 - recipe.share}
     views = [view for view, share in shares.items() if share]
@@ -196,13 +213,14 @@ def train_memory(
     weight_of = {view: shares[view] / lengths[view] for view in views}
     batch = round(recipe.tokens * sum(weight_of.values()))
     mix = Mix(tuple(Source(view, weight_of[view], view) for view in views), recipe.seed)
-    tests = {kind: TalkerRows(test_rows(world, kind, TEST_ROWS, HELD_OUT_SEED), world, device) for kind in KINDS}
-    tests["chain"] = TalkerRows(test_rows(world, "chain", TEST_ROWS, HELD_OUT_SEED), world, device)
+    tests = {
+        kind: TalkerRows(test_rows(world, kind, TEST_ROWS, HELD_OUT_SEED), world, device)
+        for kind in (*KINDS, *(ALONE + kind for kind in KINDS), "chain")
+    }
     net = Talker(*SIZES[world.name]).to(device)
-    learner = MemoryLearner(net, views, rows, tests, device, own=recipe.own)
+    learner = MemoryLearner(net, views, rows, tests, device, world=world, own=recipe.own)
     schedule = Schedule(recipe.steps, batch, recipe.rate, recipe.every)
-    manifest = {**msgspec.to_builtins(recipe), "version": VERSION, "device": device}
-    return run_stage(learner, mix, out, schedule, manifest)
+    return run_stage(learner, mix, out, schedule, manifest, report=report)
 
 
 def make_rows(world: TableWorld, view: str, count: int, faults: float, workers: int, folder: Path | None) -> Rows:

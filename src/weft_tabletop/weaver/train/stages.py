@@ -10,18 +10,18 @@ from pathlib import Path
 
 import msgspec
 import torch
-from msgspec import Struct
 
 from weft.errors import UserError
-from weft.training.checkpoint import Checkpoint
-from weft.training.mix import Mix, Source, parse_mix
+from weft.training.checkpoint import Checkpoint, open_checkpoint
+from weft.training.mix import Mix
 from weft_tabletop.tiny.endpoint import digest_files
-from weft_tabletop.weaver.files import PLANNER_FILE, VISUALIZER_FILE
+from weft_tabletop.weaver.files import PLANNER_FILE, VISUALIZER_FILE, find_file
+from weft_tabletop.weaver.recipes import DRAWN, Recipe, find_mix
 from weft_tabletop.weaver.rows import Rows, planner_rows, visualizer_rows
 from weft_tabletop.weaver.tasks import IMAGES, UNDERSTANDING
 from weft_tabletop.weaver.train.files import load_planner, load_visualizer
-from weft_tabletop.weaver.train.joint import DRAWN, JointLearner
-from weft_tabletop.weaver.train.loop import Learner, Schedule, run_stage
+from weft_tabletop.weaver.train.joint import JointLearner
+from weft_tabletop.weaver.train.loop import Learner, Report, Schedule, run_stage
 from weft_tabletop.weaver.train.planner import PlannerLearner, add_adapters
 from weft_tabletop.weaver.train.planner_net import NetSize, Planner
 from weft_tabletop.weaver.train.tables import DeviceRows
@@ -29,68 +29,9 @@ from weft_tabletop.weaver.train.visualizer import VisualizerLearner
 from weft_tabletop.weaver.train.visualizer_net import Visualizer
 from weft_tabletop.weaver.world import TableWorld, find_world
 
-STAGES = ("planner", "visualizer", "joint")
-VERSION = "1"  # counts changes of what the same recipe trains
 HELD_OUT_SEED = 1_000_003
+VERSION = "2"  # counts changes of what the same recipe trains
 SIZES = {"micro": ((64, 2), (64, 3)), "full": ((192, 4), (192, 5))}  # width and layers of planner and visualizer
-KINDS_OF = {  # the parts of a mix, as the paper names them, and the kinds of rows that they stand for
-    "und": {"words": 0.5, "image": 0.5},
-    "t2i": {"draw": 1.0},
-    "i2i": {"edit": 0.7, "copy": 0.3},
-    "doc": {"build": 0.5, "film": 0.5},
-}
-
-
-class Recipe(Struct, frozen=True):
-    """Everything that decides the weights."""
-
-    stage: str
-    world: str = "full"
-    mix: str = ""
-    steps: int = 2000
-    batch: int = 512
-    rate: float = 1e-3
-    seed: int = 0
-    rows: int = 60_000  # of each kind
-    every: int = 200
-    rank: int = 0  # of the adapters; 0: all weights are trained
-    planner: str = ""  # digest of the planner that a visualizer reads orders through
-    start: str = ""  # digest of the weights to start from
-
-
-def parse_weaver_mix(text: str) -> dict[str, float]:
-    """A mix by its parts: `und`, `5g1u`, `5g1u-no-documents`, or `und=3,t2i=5`."""
-    name, _, rest = text.partition("-")
-    if name.endswith("g1u") and name[:-3].isdigit() and int(name[:-3]) > 0 and rest in ("", "no-documents"):
-        share = float(name[:-3])
-        if rest:
-            return {"und": 2.0, "t2i": share, "i2i": share}
-        return {"und": 3.0, "t2i": share, "i2i": share, "doc": share}
-    return {source.data: source.weight for source in parse_mix(text, tuple(KINDS_OF)).sources}
-
-
-def planner_mix(text: str, world: TableWorld, seed: int) -> Mix:
-    """The mix by kinds of rows."""
-    weights: dict[str, float] = {}
-    for part, weight in parse_weaver_mix(text).items():
-        kinds = {kind: share for kind, share in KINDS_OF[part].items() if part != "doc" or kind in world.documents}
-        total = sum(kinds.values())
-        weights |= {kind: weight * share / total for kind, share in kinds.items()}
-    return Mix(tuple(Source(kind, weight) for kind, weight in weights.items()), seed)
-
-
-def visualizer_mix(seed: int) -> Mix:
-    return Mix(tuple(Source(kind, weight) for kind, weight in zip(IMAGES, (1.0, 1.0, 0.5), strict=True)), seed)
-
-
-def joint_mix(text: str, world: TableWorld, seed: int) -> Mix:
-    """Half of the rows are a planner's, half a visualizer's."""
-    planner = planner_mix(text, world, seed)
-    sources = [Source(one.data, share / 2) for one, share in zip(planner.sources, planner.shares(), strict=True)]
-    visualizer = visualizer_mix(seed)
-    for one, share in zip(visualizer.sources, visualizer.shares(), strict=True):
-        sources.append(Source(DRAWN + one.data, share / 2))
-    return Mix(tuple(sources), seed)
 
 
 class RowStore:
@@ -128,97 +69,109 @@ def train_stage(
     watch: Path | None = None,
     device: str = "",
     store: RowStore | None = None,
+    report: Report | None = None,
 ) -> Checkpoint:
-    """Train a stage. `watch`: a visualizer whose loss is measured while its planner is tuned."""
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    """Train a stage. `start`, `planner` and `watch` are weights, or folders of them; `watch`: a visualizer whose loss
+    is measured while its planner is tuned."""
+    device = find_device(device)
     world = find_world(recipe.world)
-    store = store or RowStore(world, device)
-    torch.manual_seed(recipe.seed)
-    torch.set_float32_matmul_precision("high")
-    stage = _Stage(recipe, world, device, store)
-    if recipe.stage == "planner":
-        learner, mix = stage.build_planner(start, watch)
-    elif recipe.stage == "visualizer":
+    mix = find_mix(recipe, world)
+    files: dict[str, Path] = {}
+    if start is not None:
+        files["start"] = find_file(start, VISUALIZER_FILE if recipe.stage == "visualizer" else PLANNER_FILE)
+    if recipe.stage == "visualizer":
         if planner is None:
             raise UserError("a visualizer needs the planner through which it reads orders: give --planner")
-        learner, mix = stage.build_visualizer(start, planner)
-    elif recipe.stage == "joint":
-        learner, mix = stage.build_joint()
+        files["planner"] = find_file(planner, PLANNER_FILE)
+    named = {name: digest_files([file]) for name, file in files.items()}
+    manifest = {**msgspec.to_builtins(recipe), **named, "version": VERSION, "device": device}
+    finished = open_checkpoint(out, manifest)
+    if finished.done:
+        return finished
+    torch.manual_seed(recipe.seed)
+    torch.set_float32_matmul_precision("high")
+    stage = _Stage(recipe, world, mix, device, store or RowStore(world, device))
+    if recipe.stage == "planner":
+        learner = stage.build_planner(files.get("start"), watch)
+    elif recipe.stage == "visualizer":
+        learner = stage.build_visualizer(files.get("start"), files["planner"])
     else:
-        raise UserError(f"--stage {recipe.stage}: there is {', '.join(STAGES)}")
+        learner = stage.build_joint()
     schedule = Schedule(recipe.steps, recipe.batch, recipe.rate, recipe.every)
-    named = recipe
-    if start is not None:
-        name = PLANNER_FILE if recipe.stage == "planner" else VISUALIZER_FILE
-        named = msgspec.structs.replace(named, start=digest_files([start / name]))
-    if planner is not None:
-        named = msgspec.structs.replace(named, planner=digest_files([planner / PLANNER_FILE]))
-    manifest = {**msgspec.to_builtins(named), "version": VERSION, "device": device}
-    return run_stage(learner, mix, out, schedule, manifest)
+    return run_stage(learner, mix, out, schedule, manifest, report=report)
+
+
+def find_device(name: str) -> str:
+    """The device of this name, or the one that there is. Raises UserError for one that there is not."""
+    if not name:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name not in ("cpu", "cuda"):
+        raise UserError(f"--device {name}: there is cpu and cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: torch finds no GPU here")
+    return name
 
 
 class _Stage:
-    def __init__(self, recipe: Recipe, world: TableWorld, device: str, store: RowStore) -> None:
+    def __init__(self, recipe: Recipe, world: TableWorld, mix: Mix, device: str, store: RowStore) -> None:
         self._recipe = recipe
         self._world = world
+        self._kinds = [source.data for source in mix.sources]
         self._device = device
         self._store = store
         planner, visualizer = SIZES[world.name]
         self._planner_size = NetSize(*planner, len(world.cells))
         self._visualizer_size = NetSize(*visualizer, len(world.cells))
 
-    def build_planner(self, start: Path | None, watch: Path | None) -> tuple[Learner, Mix]:
-        mix = planner_mix(self._recipe.mix or "und", self._world, self._recipe.seed)
+    def build_planner(self, start: Path | None, watch: Path | None) -> Learner:
         if start is None:
             net = Planner(self._planner_size).to(self._device)
         else:
-            net = load_planner(start / PLANNER_FILE, self._world, self._device)
+            net = load_planner(start, self._world, self._device)
         if self._recipe.rank:
             add_adapters(net, self._recipe.rank)
-        kinds = [source.data for source in mix.sources]
-        held_out = self._held_out("planner", (*UNDERSTANDING, *IMAGES, *self._world.documents))
         visualizer = None
         watched: Mapping[str, DeviceRows] = {}
         if watch is not None:
-            visualizer = load_visualizer(watch / VISUALIZER_FILE, self._world, self._device)
+            visualizer = load_visualizer(find_file(watch, VISUALIZER_FILE), self._world, self._device)
             watched = self._held_out("visualizer", IMAGES)
-        rows = self._rows("planner", kinds)
-        learner = PlannerLearner(
-            net, kinds, rows, held_out, self._world, self._device, visualizer=visualizer, visualizer_rows=watched
+        return PlannerLearner(
+            net,
+            self._kinds,
+            self._rows("planner", self._kinds),
+            self._held_out("planner", (*UNDERSTANDING, *IMAGES, *self._world.documents)),
+            self._world,
+            self._device,
+            visualizer=visualizer,
+            visualizer_rows=watched,
         )
-        return learner, mix
 
-    def build_visualizer(self, start: Path | None, planner: Path) -> tuple[Learner, Mix]:
-        mix = visualizer_mix(self._recipe.seed)
-        reader = load_planner(planner / PLANNER_FILE, self._world, self._device)
+    def build_visualizer(self, start: Path | None, planner: Path) -> Learner:
+        reader = load_planner(planner, self._world, self._device)
         if start is None:
             net = Visualizer(self._visualizer_size, reader.size.width).to(self._device)
         else:
-            net = load_visualizer(start / VISUALIZER_FILE, self._world, self._device)
-        kinds = [source.data for source in mix.sources]
-        learner = VisualizerLearner(
+            net = load_visualizer(start, self._world, self._device)
+        return VisualizerLearner(
             reader,
             net,
-            kinds,
-            self._rows("visualizer", kinds),
+            self._kinds,
+            self._rows("visualizer", self._kinds),
             self._held_out("visualizer", IMAGES),
             self._world,
             self._device,
-            planner_file=planner / PLANNER_FILE,
+            planner_file=planner,
         )
-        return learner, mix
 
-    def build_joint(self) -> tuple[Learner, Mix]:
-        mix = joint_mix(self._recipe.mix or "5g1u", self._world, self._recipe.seed)
-        kinds = [source.data for source in mix.sources]
-        drawn = [kind.removeprefix(DRAWN) for kind in kinds if kind.startswith(DRAWN)]
-        rows = self._rows("planner", [kind for kind in kinds if not kind.startswith(DRAWN)])
+    def build_joint(self) -> Learner:
+        drawn = [kind.removeprefix(DRAWN) for kind in self._kinds if kind.startswith(DRAWN)]
+        rows = self._rows("planner", [kind for kind in self._kinds if not kind.startswith(DRAWN)])
         rows |= {DRAWN + kind: some for kind, some in self._rows("visualizer", drawn).items()}
         held_out = self._held_out("planner", (*UNDERSTANDING, *IMAGES, *self._world.documents))
         held_out |= {DRAWN + kind: some for kind, some in self._held_out("visualizer", IMAGES).items()}
         planner = Planner(self._planner_size).to(self._device)
         visualizer = Visualizer(self._visualizer_size, self._planner_size.width).to(self._device)
-        return JointLearner(planner, visualizer, kinds, rows, held_out, self._world, self._device), mix
+        return JointLearner(planner, visualizer, self._kinds, rows, held_out, self._world, self._device)
 
     def _rows(self, role: str, kinds: "list[str]") -> dict[str, DeviceRows]:
         return {kind: self._store.get(role, kind, self._recipe.rows, 0) for kind in kinds}

@@ -1,0 +1,140 @@
+"""The commands of training, in the micro world: stages make models, a kill costs the steps since the last checkpoint, and
+bad input is one line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (the extra train)")
+
+from typer.testing import CliRunner
+
+import weft
+from waiting import until
+from weft.cli.app import app
+from weft.errors import UserError
+from weft.training.curves import read_curves
+from weft_tabletop.make import make
+
+WEFT = Path(sys.executable).parent / "weft"
+SMALL = ("--world", "micro", "--device", "cpu")
+FEW = (*SMALL, "--steps", "1", "--batch", "4", "--rows", "20")
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure on few rows: what is measured is not the point here."""
+    from weft_tabletop.weaver.train import measure, planner, recall, visualizer
+
+    for module, name in (
+        (measure, "ANSWER_ROWS"),
+        (measure, "PLAN_ROWS"),
+        (planner, "PLAN_ROWS"),
+        (planner, "FEW_PLAN_ROWS"),
+        (visualizer, "IMAGE_ROWS"),
+        (visualizer, "FEW_IMAGE_ROWS"),
+        (recall, "TEST_ROWS"),
+    ):
+        monkeypatch.setattr(module, name, 2)
+
+
+def train(*words: Any) -> str:
+    result = CliRunner().invoke(app, ["train", *map(str, words)])
+    if isinstance(result.exception, UserError):
+        raise result.exception
+    assert result.exit_code == 0, result.exception
+    return result.output
+
+
+def test_a_planner_and_a_visualizer_of_one_folder_are_a_model(tmp_path: Path):
+    before = tmp_path / "before"
+    out = tmp_path / "W"
+    assert "tabletop/planner@" in train("tiny-weaver", "--stage", "planner", "--mix", "und", *FEW, "--out", before)
+    train("tiny-weaver", "--stage", "planner", "--mix", "5g1u", "--start", before, *FEW, "--out", out)
+    said = train("tiny-weaver", "--stage", "visualizer", *FEW, "--out", out)
+    assert said.splitlines()[-1] == (
+        f"as a model: weaver:planner=tabletop/planner@{out},visualizer=tabletop/visualizer@{out}"
+    )
+    assert [curve.name for curve in read_curves(out)] == ["planner", "visualizer"]
+    data = make("tabletop-weaver-micro", tmp_path / "data", samples=4, seed=0)
+    model = f"weaver:planner=tabletop/planner@{out},visualizer=tabletop/visualizer@{out}"
+    run = weft.evaluate("weaverbench", data=data, model=model, judge="tabletop/exact", home=tmp_path / "home")
+    assert len(run.turns) == 4 and all(turn.reply.outcome != "failed" for turn in run.turns)
+    with pytest.raises(UserError, match="holds another training run: its seed is 0, not 1; give another --out"):
+        train("tiny-weaver", "--stage", "visualizer", *FEW, "--seed", "1", "--out", out)
+
+
+def test_both_networks_at_once_are_a_model_too(tmp_path: Path):
+    train("tiny-weaver", "--stage", "joint", *FEW, "--out", tmp_path)
+    assert {path.name for path in (tmp_path / "joint").iterdir()} == {
+        *("losses.jsonl", "planner.safetensors", "training.json", "visualizer.safetensors")
+    }
+
+
+def test_a_model_that_learnt_from_a_mix_of_views_runs_and_other_weights_are_another_model(tmp_path: Path):
+    data = make("tabletop-weave-micro", tmp_path / "data", samples=2, seed=0)
+    keys: set[str] = set()
+    for name, words in {"mix": ("--mix", "dialogues=.25"), "view": ("--view", "single-turn")}.items():
+        said = train("tiny", *words, *SMALL, "--steps", "1", "--out", tmp_path / name)
+        assert f"tabletop/tiny@{tmp_path / name}" in said
+        model = f"tabletop/tiny@{tmp_path / name}"
+        run = weft.evaluate("weave", data=data, model=model, judge="tabletop/exact", home=tmp_path / "home")
+        assert run.turns and all(turn.reply.outcome != "failed" for turn in run.turns)
+        keys |= {key for turn in run.turns for key in turn.reply.keys}
+    assert len(keys) == 2 * len(run.turns), "no answer of one is used for the other"
+    (mix,) = read_curves(tmp_path / "mix")
+    assert set(mix.seen) == {"dialogue", "single-turn"}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("tiny-weaver", "--stage", "visualizer", *FEW), "there are no weights; `weft train tiny-weaver` makes them"),
+        (("tiny-weaver", "--stage", "planner", *FEW, "--start", "nowhere"), "nowhere: there are no weights"),
+        (("tiny-weaver", "--stage", "planner", *FEW, "--planner", "x"), "only a visualizer reads orders"),
+        (("tiny-weaver", "--stage", "joint", *FEW, "--watch", "x"), "watched while its planner is tuned"),
+        (("tiny-weaver", "--stage", "planner", *FEW, "--device", "tpu"), "there is cpu and cuda"),
+        (("tiny", "--world", "micro"), "belong to training with --mix or --view"),
+        (("tiny", "--mix", "dialogues=x"), "'x' is no weight"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], why: str):
+    with pytest.raises(UserError) as raised:
+        train(*words, "--out", tmp_path / "W")
+    assert why in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_state_that_something_else_wrote_is_one_line(tmp_path: Path):
+    words = ("tiny-weaver", "--stage", "planner", *FEW, "--out", tmp_path)
+    train(*words)
+    manifest = tmp_path / "planner" / "training.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "done": False}))
+    (tmp_path / "planner" / "state.pt").write_bytes(b"no state")
+    with pytest.raises(UserError, match="training cannot go on from this.*remove it to begin again"):
+        train(*words)
+
+
+def test_training_that_was_killed_ends_in_the_same_weights(tmp_path: Path):
+    words = ("tiny-weaver", "--stage", "planner", *SMALL, "--steps", "30", "--batch", "4", "--rows", "20")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for name, is_killed in (("whole", False), ("killed", True)):
+        command = [WEFT, "train", *words, "--out", tmp_path / name]
+        if is_killed:
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+            state = tmp_path / name / "planner" / "state.pt"
+            until("a checkpoint", state.exists, process)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            assert not json.loads((tmp_path / name / "planner" / "training.json").read_text())["done"]
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    whole, killed = (tmp_path / name / "planner" for name in ("whole", "killed"))
+    assert (whole / "planner.safetensors").read_bytes() == (killed / "planner.safetensors").read_bytes()
+    first, second = read_curves(whole)[0], read_curves(killed)[0]
+    assert first.seen == second.seen
+    assert [{**line, "seconds": 0} for line in first.lines] == [{**line, "seconds": 0} for line in second.lines]
