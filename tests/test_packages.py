@@ -19,6 +19,7 @@ ORDER: tuple[str, ...] = SCRIPT["ORDER"]
 LATE = {  # names that are looked up when a user gives them, and lead to a later package
     ("models", "weft.benchmarks.outputs"): "folder/DIR reads outputs in a benchmark's own layout",
     ("models", "weft.judges.ocr"): "ocr is a judge by name",
+    ("models", "weft.judges.detector"): "detector is a judge by name",
     ("benchmarks", "weft.arena.protocol"): "a stored arena run is reported by its own code",
     ("benchmarks", "weft.arena.criteria"): "a stored arena run is reported by its own code",
     ("benchmarks", "weft.evaluation.writing"): "a stored document is reported by its own code",

@@ -120,7 +120,9 @@ def test_runs_named_for_their_group_bring_the_runs_that_differ_only_in_their_see
     result = CliRunner().invoke(app, [*arguments, "--out", str(out), "--home", str(tmp_path / "home")])
     assert result.exit_code == 0, result.output
     text = out.read_text()
-    assert text.count(", 3 seeds &") == 2 and "{[}no history{]}, 3 seeds &" in text and "{[}partial{]}, 3 seeds &" in text
+    assert (
+        text.count(", 3 seeds &") == 2 and "{[}no history{]}, 3 seeds &" in text and "{[}partial{]}, 3 seeds &" in text
+    )
     assert r"$\pm$" in text and "standard deviation over seeds" in text
     two = CliRunner().invoke(app, [*arguments[:2], first[0].id, *arguments[3:], "--home", str(tmp_path / "home")])
     assert ", 2 seeds &" in two.output, "of a group of which several are named, those are meant"

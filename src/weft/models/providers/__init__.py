@@ -70,6 +70,11 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "weft.judges.ocr:from_spec",
         "as a judge, decides key points that only quote text, by reading the image (extra ocr)",
     ),
+    "detector": (
+        "weft.judges.detector:from_spec",
+        "as a judge, finds objects and their colours by Mask2Former and CLIP, on this machine: detector/mask2former "
+        "(extra local)",
+    ),
     "constant": (
         "weft.models.baselines:constant_from_spec",
         "as a judge, gives every reply the same score: constant/10, constant/max",
