@@ -161,6 +161,12 @@ def is_running(process_id: str) -> bool:
     return Path(f"/proc/{process_id}").exists()
 
 
+def import_ray_errors() -> tuple[type[Exception], type[Exception]]:
+    """Return Ray's `RayActorError` and `RayError`: an actor died; anything that Ray raises."""
+    errors: Any = importlib.import_module("ray.exceptions")
+    return errors.RayActorError, errors.RayError
+
+
 def remove_ray_folder(folder: Path) -> None:
     """Kill the processes that our Ray started with this folder, and remove it."""
     variable = f"{FOLDER_VARIABLE}={folder}".encode()

@@ -9,6 +9,7 @@ rows again, with all that was answered.
 
 import asyncio
 import contextlib
+import importlib
 import os
 import socket
 from collections import Counter
@@ -29,7 +30,7 @@ from weft.building.ray_worker import KEEPER_GONE, Worker
 from weft.building.request import BuildRequest, RayRequest, split_models
 from weft.calls.caller import Halt
 from weft.errors import StoreError, UserError, WeftError
-from weft.ray_cluster import RayCluster, RayThread, last_line
+from weft.ray_cluster import RayCluster, RayThread, import_ray_errors, last_line
 
 MAX_CALLS = 10_000  # of one actor at once
 ROWS_OF_WORKER = 16  # in flight, at least
@@ -86,8 +87,7 @@ def make_portable(request: BuildRequest) -> BuildRequest:
 
 def _start_actors(ray: Any, asked: RayRequest, request: BuildRequest) -> tuple[Any, list[Any]]:
     """Start the keeper on this machine, and the workers where there is room. Raises UserError where there is none."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
+    strategies: Any = importlib.import_module("ray.util.scheduling_strategies")
     nodes: list[Mapping[str, Any]] = [node for node in ray.nodes() if node.get("Alive")]
     cpus = sum(int(node.get("Resources", {}).get("CPU", 0)) for node in nodes)
     workers = asked.workers or max(1, cpus)
@@ -96,7 +96,7 @@ def _start_actors(ray: Any, asked: RayRequest, request: BuildRequest) -> tuple[A
     gpus = sum(float(node.get("Resources", {}).get("GPU", 0)) for node in nodes)
     if workers * asked.gpus_each > gpus:
         raise UserError(f"{workers} workers with {asked.gpus_each:g} GPUs each; the machines have {gpus:g}")
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    here = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     environment = {"env_vars": {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}}
     name = f"weft-build-{socket.gethostname()}-{os.getpid()}"
     make_keeper = ray.remote(Keeper).options(name=name, num_cpus=0, max_concurrency=MAX_CALLS, scheduling_strategy=here)
@@ -131,7 +131,7 @@ class _RayCrew:
 
     async def open(self, request: BuildRequest, run: str) -> int:
         """Open the journal in the keeper, and wait for the workers. Return how many rows may be in flight."""
-        from ray.exceptions import RayError
+        _, RayError = import_ray_errors()
 
         try:
             opened = await self._keeper.open.remote(request, run, str(Path.cwd()), self._workers)
@@ -146,7 +146,7 @@ class _RayCrew:
 
     async def make(self, number: int) -> Row:
         """Return the row of a seed. A row whose workers die is made again by others; after some, it has failed."""
-        from ray.exceptions import RayActorError, RayError
+        RayActorError, RayError = import_ray_errors()
 
         for _ in range(MAX_DEATHS):
             index = await self._choose_worker()
@@ -184,7 +184,7 @@ class _RayCrew:
         self._reviving[index] = asyncio.ensure_future(self._revive(index))
 
     async def _revive(self, index: int) -> None:
-        from ray.exceptions import RayActorError
+        RayActorError, _ = import_ray_errors()
 
         try:
             await wait_for_worker(self._workers[index])
@@ -199,7 +199,7 @@ class _RayCrew:
 
     async def watch(self) -> None:
         """Keep the progress up to date, and end the build when the keeper does."""
-        from ray.exceptions import RayError
+        _, RayError = import_ray_errors()
 
         while True:
             await asyncio.sleep(TALLY_INTERVAL_S)

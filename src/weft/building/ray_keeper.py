@@ -22,6 +22,7 @@ from weft.calls.roles import ModelsByRole
 from weft.calls.sending import EndpointDown, RunHalted
 from weft.errors import BudgetReached, StoreError, UnusableJudge, UserError, WeftError
 from weft.models.endpoint import NO_RETRY, TRANSIENT, CallError, Endpoint, EndpointReply, Retry, TaskEndpoint
+from weft.ray_cluster import import_ray_errors
 from weft.types import Message, Reply, Request, Takes
 
 MAX_DEATHS = 3  # workers that one call, or one row, may take with it
@@ -109,7 +110,7 @@ class WorkerEndpoint(Endpoint):
         return self._inner.price_share(messages, request)
 
     async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
-        from ray.exceptions import RayActorError, RayError
+        RayActorError, RayError = import_ray_errors()
 
         first = CALLER.get()
         if first < 0:
@@ -132,7 +133,7 @@ class WorkerEndpoint(Endpoint):
 
 async def wait_for_worker(worker: Any) -> None:
     """Return when a worker is there, also after it died. Raises Ray's error if it never will be."""
-    from ray.exceptions import RayActorError
+    RayActorError, _ = import_ray_errors()
 
     for _ in range(int(RESTART_TIMEOUT_S / RESTART_CHECK_S)):
         try:
@@ -141,7 +142,7 @@ async def wait_for_worker(worker: Any) -> None:
             if not _may_restart(error):
                 raise
             await asyncio.sleep(RESTART_CHECK_S)
-    raise RayActorError(error_msg="a worker that died was not started again in time")
+    raise RayActorError(None, "a worker that died was not started again in time")
 
 
 def _may_restart(error: Exception) -> bool:

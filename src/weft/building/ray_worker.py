@@ -16,6 +16,7 @@ from weft.building.request import BuildRequest
 from weft.building.rows import make_row
 from weft.errors import StoreError, UserError, WeftError
 from weft.models.endpoint import CallError, Endpoint
+from weft.ray_cluster import import_ray_errors
 from weft.types import Message, Reply, Request, Takes
 
 KEEPER_GONE = "the process that keeps the journal ended; run the same command again: nothing that was answered is lost"
@@ -52,7 +53,7 @@ class KeptFeatures(Struct, frozen=True):
 
 async def ask_keeper(result: Any) -> Any:
     """Await what the keeper returns. Raises StoreError if it is gone."""
-    from ray.exceptions import RayActorError
+    RayActorError, _ = import_ray_errors()
 
     try:
         return await result
