@@ -64,3 +64,19 @@ def written_for_readers(source: str) -> Iterator[str]:
             value = getattr(node, field, None)
             if isinstance(value, str) and not isinstance(node, ast.keyword):
                 yield value
+
+
+SHARED_NAMES = {  # names of two classes each, for a reason
+    "Row": "a row of a table; a row of a build, as the architecture calls it",
+    "Run": "the run of weft.runs is the stored one with what notebooks show",
+}
+
+
+def test_a_class_has_a_name_of_its_own():
+    modules: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name != "Options":
+                modules.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    shared = {name: paths for name, paths in modules.items() if len(paths) > 1 and name not in SHARED_NAMES}
+    assert not shared

@@ -351,7 +351,7 @@ def test_a_damaged_journal_is_mended_with_what_people_said(copied: Path, sources
     assert Annotations(copied / "journal.sqlite").studies(source.run.id) == [study]
 
 
-def test_shrinking_keeps_what_people_said_and_the_pictures_that_they_see(copied: Path, sources: dict[str, StudySource]):
+def test_pruning_keeps_what_people_said_and_the_pictures_that_they_see(copied: Path, sources: dict[str, StudySource]):
     source = sources["weave"]
     study = rate(copied, source)
     blobs, before = Blobs(copied / "blobs"), said(copied, source.run.id)

@@ -18,7 +18,7 @@ from weft.store.prune import find_unused, remove_unused
 assert log  # a fixture
 
 
-def test_shrinking_a_home_keeps_what_a_build_paid_for(tmp_path: Path, log: Path):
+def test_pruning_a_home_keeps_what_a_build_paid_for(tmp_path: Path, log: Path):
     build(tmp_path / "out", seeds=8, part_size=5)
     remove_unused(tmp_path / "out", find_unused(tmp_path / "out"))
     shutil.rmtree(tmp_path / "out" / "parts")

@@ -197,7 +197,7 @@ def test_a_run_is_sampled_and_sharded_from_the_command_line_and_merged(weft: Wef
     )
     assert "nothing is wrong" in weft("journal", "check").stdout
     assert weft("journal", "export", "last", "--out", "out").returncode == 0
-    assert weft("journal", "shrink").returncode == 0
+    assert weft("journal", "prune").returncode == 0
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -24,7 +24,7 @@ COMMANDS: dict[str, list[str]] = {
     "again": ["build", "tabletop-recall", "--seeds", str(SEEDS), *PLAYERS, "--out", "data"],
     "more": ["build", "tabletop-recall", "--seeds", str(SEEDS + 1), *PLAYERS, "--out", "data"],
     "dry run": ["build", "tabletop-recall", "--seeds", str(SEEDS + 1), *PLAYERS, "--out", "data", "--dry-run"],
-    "shrink": ["journal", "shrink", "--yes", "--home", "data"],
+    "prune": ["journal", "prune", "--yes", "--home", "data"],
     "check": ["data", "check", "weave", "data"],
     **{f"export {layout}": ["build", "export", "data", "--to", layout, "--out", layout] for layout in LAYOUTS},
 }
@@ -197,7 +197,7 @@ class _Sequence:
         steps: dict[str, Callable[[], None]] = {
             "kill": self._kill,
             "fewer seeds": self._fewer,
-            "shrink": self._shrink,
+            "prune": self._prune,
             "two at once": self._two,
             "an image lost": self._lose_image,
             "a part lost": self._lose_part,
@@ -233,9 +233,9 @@ class _Sequence:
     def _fewer(self) -> None:
         self._end(self._words(self._chance.randint(1, self._seeds), "data"))
 
-    def _shrink(self) -> None:
+    def _prune(self) -> None:
         if (self._folder / "data" / "journal.sqlite").exists():
-            self._end(["journal", "shrink", "--yes", "--home", str(self._folder / "data")])
+            self._end(["journal", "prune", "--yes", "--home", str(self._folder / "data")])
 
     def _two(self) -> None:
         beside = self._folder / "beside"

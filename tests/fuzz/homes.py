@@ -52,7 +52,7 @@ COMMANDS: dict[str, list[str]] = {
     "journal check": ["journal", "check", *HOME],
     "journal check --dry-run": ["journal", "check", "--dry-run", *HOME],
     "journal export": ["journal", "export", "last", "--out", "exported", *HOME],
-    "journal shrink": ["journal", "shrink", "--yes", *HOME],
+    "journal prune": ["journal", "prune", "--yes", *HOME],
     "journal merge": ["journal", "merge", "{home}", "--home", "merged"],
     "journal merge into it": ["journal", "merge", "{sound}", *HOME],
     "arena export": ["arena", "export", "last", *HOME],

@@ -134,7 +134,7 @@ class Sequence:
 
     def _prune(self) -> None:
         home = self._some_home()
-        words = ["journal", "shrink", "--yes", "--home", home]
+        words = ["journal", "prune", "--yes", "--home", home]
         if not (self._folder / home / "journal.sqlite").exists():
             return
         if self._chance.random() < 0.3:
@@ -163,7 +163,7 @@ class Sequence:
         folder.mkdir(exist_ok=True)
         command = Command(self._words(home), self._folder)
         if (self._folder / home / "journal.sqlite").exists():
-            run_command(["journal", "shrink", "--yes", "--home", str(self._folder / home)], folder)
+            run_command(["journal", "prune", "--yes", "--home", str(self._folder / home)], folder)
         command.end()
 
     def _end(self, words: list[str]) -> None:

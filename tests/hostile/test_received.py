@@ -189,7 +189,7 @@ COMMANDS = [
     ["report", "--single-file"],
     ["report", "-f", "parquet"],
     ["journal", "check"],
-    ["journal", "shrink", "--yes"],
+    ["journal", "prune", "--yes"],
     ["journal", "merge", "OTHER"],
 ]
 

@@ -49,7 +49,7 @@ def test_a_read_only_home_is_read_with_the_rows_beside_its_journal(home: Path, t
     done = in_a_mount("mount --bind copy copy; mount -o remount,ro,bind copy; weft runs --home copy", tmp_path)
     assert done.returncode == 0 and "not-in-the-file-yet" in done.stdout, done.stderr
     done = in_a_mount(
-        "mount --bind copy copy; mount -o remount,ro,bind copy; weft journal shrink --yes --home copy", tmp_path
+        "mount --bind copy copy; mount -o remount,ro,bind copy; weft journal prune --yes --home copy", tmp_path
     )
     assert done.returncode in (0, 2) and "Traceback" not in done.stderr
     assert sorted(path.name for path in copy.iterdir()) == ["journal.sqlite", "journal.sqlite-wal"]
@@ -57,11 +57,11 @@ def test_a_read_only_home_is_read_with_the_rows_beside_its_journal(home: Path, t
 
 @pytest.mark.usefixtures("mounts")
 @pytest.mark.parametrize("room", [0, 40, 200])
-@pytest.mark.parametrize("command", ["shrink --yes", "merge other", "check", "export last --out full/out"])
+@pytest.mark.parametrize("command", ["prune --yes", "merge other", "check", "export last --out full/out"])
 def test_a_disk_that_is_nearly_full_is_one_line(room: int, command: str, home: Path, tmp_path: Path):
     shutil.copytree(home, tmp_path / "other")
     db = sqlite3.connect(home / "journal.sqlite")
-    db.execute("DELETE FROM runs") if "shrink" in command else db.execute("UPDATE calls SET at = at + 1")
+    db.execute("DELETE FROM runs") if "prune" in command else db.execute("UPDATE calls SET at = at + 1")
     if command == "check":
         db.execute("UPDATE replies SET reply = '{' WHERE turn = 0")
     db.commit()

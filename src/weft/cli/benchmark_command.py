@@ -6,7 +6,7 @@ about an unknown option names the nearest one."""
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +26,7 @@ ARGUMENTS_SECTION = "Arguments"
 OTHER_SECTION = "Other options"
 INTEGERS = ("limit", "sample", "seed", "judge_repeats", "concurrency", "judge_concurrency")
 TYPES: dict[str, Any] = {"data": Path, "home": Path, "budget": float, **dict.fromkeys(INTEGERS, int)}
+MAX_METAVAR = 44  # characters; a longer one would leave no room for the description at 80 columns
 METAVARS = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
 FLAGS = ("crop_rows", "judge_batch", "preflight", "fresh")
 ALL_FIELDS = tuple(FIELDS)
@@ -94,20 +95,33 @@ def build_own_parameters(benchmark: Any) -> list[inspect.Parameter]:
             settings: dict[str, Any] = {"help": option.help, "show_default": False}
             parameters.append(build_option(name, bool, settings, f"--{flag}/--no-{flag}"))
             continue
-        metavar = "|".join(option.choices) or METAVARS.get(option.kind, "TEXT")
-        settings = {"help": f"{option.help} [default: {option.default}]", "metavar": metavar, "show_default": False}
+        metavar, listed = _describe_choices(option.choices, METAVARS.get(option.kind, "TEXT"))
+        text = f"{option.help}{listed}"
+        if option.default not in ("", None):
+            text += f" [default: {option.default}]"
+        settings = {"help": text, "metavar": metavar, "show_default": False}
         settings |= _build_completion(option.choices)
         parameters.append(build_option(name, option.kind, settings, f"--{flag}"))
     option_names = {option.name for option in options}
     groups: Mapping[str, tuple[str, ...]] = benchmark.presentation.axis_names
     for axis in benchmark.axes:
         if axis not in option_names:
-            settings = {"help": f"Only samples of this {axis}.", "metavar": "|".join(groups.get(axis, ())) or "TEXT"}
+            metavar, listed = _describe_choices(groups.get(axis, ()), "TEXT")
+            settings = {"help": f"Only samples of this group.{listed}", "metavar": metavar}
+            settings |= _build_completion(groups.get(axis, ()))
             parameters.append(build_option(AXIS_PREFIX + axis, str, settings, f"--{axis}"))
     return parameters
 
 
-def _build_completion(choices: tuple[str, ...]) -> dict[str, Any]:
+def _describe_choices(choices: Sequence[str], metavar: str) -> tuple[str, str]:
+    """Return an option's metavar, and a sentence with its choices if they are too many for the metavar."""
+    joined = "|".join(choices)
+    if len(joined) > MAX_METAVAR:
+        return "NAME", f" One of {', '.join(choices)}."
+    return joined or metavar, ""
+
+
+def _build_completion(choices: Sequence[str]) -> dict[str, Any]:
     """Return what a shell offers. It is no restriction: the benchmark itself refuses other values."""
     if choices:
         return {"autocompletion": lambda: list(choices)}

@@ -210,7 +210,7 @@ def export(
 
 
 @app.command()
-def shrink(
+def prune(
     yes: YesOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what could be removed.")] = False,
     home: HomeOption = DEFAULT_HOME,
@@ -222,9 +222,9 @@ def shrink(
 
     Examples:
 
-      weft journal shrink --dry-run
+      weft journal prune --dry-run
 
-      weft runs rm OLD && weft journal shrink
+      weft runs rm OLD && weft journal prune
     """
     from weft.store.prune import find_unused, remove_unused
     from weft.workspace import open_journal

@@ -229,7 +229,7 @@ def rm(
 ) -> None:
     """Remove runs from the journal, after asking.
 
-    Their calls stay cached: the same command makes the run again at no cost, until `weft journal shrink` removes what
+    Their calls stay cached: the same command makes the run again at no cost, until `weft journal prune` removes what
     no run needs. The annotations of a run are removed with it.
 
     Examples:
@@ -259,7 +259,7 @@ def rm(
         journal.remove_run(record.id)
     journal.close()
     removed = ", ".join(record.id for record in records)
-    say(f"removed: {removed}; their calls stay cached until `weft journal shrink`")
+    say(f"removed: {removed}; their calls stay cached until `weft journal prune`")
 
 
 def _describe_record(journal: "Journal", record: "RunRecord") -> str:

@@ -80,8 +80,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     crop_rows: Annotated[
         bool,
         CliField(
-            "Where the model gets its images as one row (images=strip): of what it makes in the row's shape, take the "
-            "part that was asked for, at that image's size.",
+            "With images=strip, where the model gets its images in one row: if its output has the shape of the row, "
+            "keep only the requested image, at its size.",
             "model",
         ),
     ] = False
@@ -136,7 +136,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     ] = None
     judge_concurrency: Annotated[int | None, CliField("The same for the judge alone.", "calls", minimum=1)] = None
     budget: Annotated[
-        float | None, CliField("Stop before more than this many USD are spent by this command.", "calls", minimum=0)
+        float | None,
+        CliField("Stop before more than this many USD are spent by this command.", "calls", minimum=0, metavar="USD"),
     ] = None
     preflight: Annotated[
         bool,
@@ -148,8 +149,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     reuse: Annotated[
         str,
         CliField(
-            "RUN whose model this is, though weft cannot tell (its version, file or address is another): "
-            "continue that run.",
+            "Continue RUN although the model's version, file or address has changed. You vouch that it is the same "
+            "model.",
             "model",
             metavar="RUN",
         ),

@@ -53,7 +53,7 @@ class Comparison(Struct, frozen=True):
     digits: int = 3  # decimals of a number that is shown
 
 
-class Pairing(Struct, frozen=True):
+class SharedVerdicts(Struct, frozen=True):
     """What two runs have both scored."""
 
     verdicts: list[Verdict]  # of the first run, one for each pair
@@ -63,7 +63,7 @@ class Pairing(Struct, frozen=True):
     unpaired: int  # verdicts that only one run has scored
 
 
-def pair_runs(first: Run, second: Run) -> Pairing:
+def pair_runs(first: Run, second: Run) -> SharedVerdicts:
     """Pair the scored verdicts of two runs. Repeats of one verdict, such as those of several seeds, count as their
     mean."""
     scored = _scored_verdicts(first)
@@ -75,7 +75,7 @@ def pair_runs(first: Run, second: Run) -> Pairing:
     shared = [verdict for key, verdict in own.items() if key in other_keys]
     clusters = {sample: find_cluster(first.benchmark, sample, groups) for sample, groups in first.groups.items()}
     unpaired = len(own.keys() | other_keys) - len(common)
-    return Pairing([scored[key][0] for key in common], shared, pairs, clusters, unpaired)
+    return SharedVerdicts([scored[key][0] for key in common], shared, pairs, clusters, unpaired)
 
 
 def headline_pairs(run: Run, shared: Sequence[Verdict], pairs: Pairs) -> Terms:
@@ -89,7 +89,7 @@ def headline_pairs(run: Run, shared: Sequence[Verdict], pairs: Pairs) -> Terms:
     return terms
 
 
-def pair_terms(terms: Terms, pairing: Pairing) -> PairedTerms:
+def pair_terms(terms: Terms, pairing: SharedVerdicts) -> PairedTerms:
     """Return a weighted mean of verdicts as the values of both runs, in percent, by cluster of dialogues."""
     paired: list[tuple[float, dict[str, list[tuple[float, float]]]]] = []
     for weight, verdicts in terms:
@@ -141,7 +141,7 @@ def _check_comparable(first: Run, second: Run) -> None:
         )
 
 
-def _build_rows(run: Run, pairing: Pairing, scale: float) -> list[ComparisonRow]:
+def _build_rows(run: Run, pairing: SharedVerdicts, scale: float) -> list[ComparisonRow]:
     rows: list[ComparisonRow] = []
     for name, terms in _compared_numbers(run, pairing):
         difference = compare_pairs(pair_terms(terms, pairing), full=PERCENT)
@@ -156,7 +156,7 @@ def _build_rows(run: Run, pairing: Pairing, scale: float) -> list[ComparisonRow]
     return rows
 
 
-def _compared_numbers(run: Run, pairing: Pairing) -> list[tuple[str, Terms]]:
+def _compared_numbers(run: Run, pairing: SharedVerdicts) -> list[tuple[str, Terms]]:
     """Return the numbers to compare, each with its name and its weighted means."""
     verdicts = pairing.verdicts
     numbers: list[tuple[str, Terms]] = [(HEADLINE, headline_pairs(run, pairing.shared, pairing.pairs))]

@@ -74,7 +74,7 @@ def remove_unused(home: Path, unused: UnusedData) -> int:
             db.close()
         for file in set(unused.images) & set(now.images):
             file.unlink(missing_ok=True)
-        _shrink_file(path)
+        _vacuum_file(path)
     return size_before - path.stat().st_size
 
 
@@ -91,7 +91,7 @@ def _remove_calls(home: Path, db: sqlite3.Connection, unused: UnusedData) -> Unu
     return now
 
 
-def _shrink_file(path: Path) -> None:
+def _vacuum_file(path: Path) -> None:
     """Give the space of removed rows back. That writes the journal anew: what it needs, other removals made free."""
     db = open_journal_file(path, autocommit=True)
     try:

@@ -12,14 +12,14 @@ View = Callable[[Sample], Iterator[Example]]
 Show = Callable[[Sample, Turn], tuple[Message, ...]]
 
 
-class Order(Struct, frozen=True):
+class DrawingOrder(Struct, frozen=True):
     """What a planner says to have an image drawn."""
 
     text: str
     sees_request: bool = False  # whether the images of the request are needed to draw it
 
 
-Orders = Callable[[Turn], Sequence[Order]]  # the order for each image of a turn's reference
+Orders = Callable[[Turn], Sequence[DrawingOrder]]  # the order for each image of a turn's reference
 
 
 def planner_view(sample: Sample, show: Show, orders: Orders) -> Iterator[Example]:

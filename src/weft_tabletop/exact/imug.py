@@ -25,7 +25,7 @@ Check = Mapping[str, Any]
 Score = tuple[int, str]  # points out of five, and the reason
 
 
-class Change(Struct, frozen=True):
+class ExpectedChange(Struct, frozen=True):
     """What a request does to the image that it is about. `unknown` are cells that could not be read before it."""
 
     base: Scene
@@ -45,10 +45,10 @@ def score_points(
     Without the image that it is relative to, a request cannot have been done. Cells `unknown` in that image do not
     count against the output.
     """
-    change: Change | None = None
+    change: ExpectedChange | None = None
     expected = _find_expected(reference, output, base, source)
     if base is not None and expected is not None:
-        change = Change(base, expected, unknown)
+        change = ExpectedChange(base, expected, unknown)
     return [_score(check, reference, output, change) for check in reference["points"]]
 
 
@@ -71,7 +71,7 @@ def _nearest_addition(output: SceneReading, base: Scene, shape: str) -> Scene:
     return base
 
 
-def _score(check: Check, reference: Reference, output: SceneReading, change: Change | None) -> Score:
+def _score(check: Check, reference: Reference, output: SceneReading, change: ExpectedChange | None) -> Score:
     kind = check["check"]
     if kind == "clean":
         points = 5 - round(output.residual / 8) - len(output.unknown)
@@ -99,7 +99,7 @@ def _score_only(args: Mapping[str, str], output: SceneReading) -> Score:
     return max(0, 5 - 2 * errors), f"{right} of the {expected} and {others} others are there"
 
 
-def _score_change(kind: str, output: SceneReading, change: Change) -> Score:
+def _score_change(kind: str, output: SceneReading, change: ExpectedChange) -> Score:
     """`done`: the cells that change. `kept`: those that do not."""
     changed = set(change.base.changed_cells(change.expected))
     is_background_changed = change.expected.background != change.base.background

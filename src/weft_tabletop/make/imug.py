@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.benchmarks.imug import Imug
-from weft_tabletop.make.domains import IMUG, Mix
+from weft_tabletop.make.domains import IMUG, RequestKinds
 from weft_tabletop.make.files import write_image, write_lines
 from weft_tabletop.make.imug_dialogues import Chat, ChoiceTurn, make_chat
 from weft_tabletop.make.imug_points import visible_args, write_points
@@ -20,7 +20,7 @@ COUNTING = (
 )
 
 
-def imug_dialogues(samples: int, seed: int, mixes: Mapping[tuple[str, str], Mix] = IMUG) -> list[Chat]:
+def imug_dialogues(samples: int, seed: int, mixes: Mapping[tuple[str, str], RequestKinds] = IMUG) -> list[Chat]:
     """Make chats of 2 to 6 turns, the domains in turn."""
     keys = list(mixes)
     chats: list[Chat] = []

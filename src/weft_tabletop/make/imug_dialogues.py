@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft_tabletop.make.dialogues import DialogueMaker, TableDialogue, TableTurn
-from weft_tabletop.make.domains import Mix
+from weft_tabletop.make.domains import RequestKinds
 from weft_tabletop.make.questions import MAKERS
 from weft_tabletop.make.requests import RequestContent, about_image
 from weft_tabletop.make.start_scenes import start_scene
@@ -145,7 +145,7 @@ class ChatMaker(DialogueMaker):
         return waiting
 
 
-def make_chat(domain: str, task: str, mix: Mix, turns: int, rng: random.Random) -> Chat | None:
+def make_chat(domain: str, task: str, mix: RequestKinds, turns: int, rng: random.Random) -> Chat | None:
     """Make a chat of so many turns that asks for at least one image.
 
     Returns None if the draws from the generator did not lead to one.
@@ -164,7 +164,7 @@ def make_chat(domain: str, task: str, mix: Mix, turns: int, rng: random.Random) 
     return Chat(domain, task, TableDialogue(domain, inputs, tuple(maker.turns)), maker.choices)
 
 
-def _try_any_turn(maker: ChatMaker, mix: Mix, *, is_last: bool, single: bool) -> None:
+def _try_any_turn(maker: ChatMaker, mix: RequestKinds, *, is_last: bool, single: bool) -> None:
     rng = maker.rng
     is_after_open = bool(maker.turns) and maker.turns[-1].kind in OPEN
     question_rate = QUESTION_AFTER_OPEN_RATE if is_after_open else QUESTION_RATE

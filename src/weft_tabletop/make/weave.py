@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft_tabletop.make.dialogues import DialogueMaker, TableDialogue, TableTurn, make_dialogue
-from weft_tabletop.make.domains import MEMORY, WEAVE, Mix
+from weft_tabletop.make.domains import MEMORY, WEAVE, RequestKinds
 from weft_tabletop.make.files import write_image
 from weft_tabletop.make.sidecar import write_sidecar
 from weft_tabletop.make.start_scenes import start_scene
@@ -19,7 +19,7 @@ FACT_RATE = 0.5  # how often a fact is a key point beside others
 QUESTION_ATTEMPTS = 3  # at each kind of question, before a count is asked for
 
 
-def weave_dialogues(samples: int, seed: int, mixes: Mapping[str, Mix] = WEAVE) -> list[TableDialogue]:
+def weave_dialogues(samples: int, seed: int, mixes: Mapping[str, RequestKinds] = WEAVE) -> list[TableDialogue]:
     """Make dialogues of 2 to 6 turns, the domains in turn."""
     domains = list(mixes)
     dialogues: list[TableDialogue] = []
@@ -62,7 +62,7 @@ def single_dialogues(samples: int, seed: int) -> list[TableDialogue]:
     return dialogues
 
 
-def _make_question(domain: str, mix: Mix, rng: random.Random) -> TableDialogue:
+def _make_question(domain: str, mix: RequestKinds, rng: random.Random) -> TableDialogue:
     """Make a dialogue of one question. Not every kind of question can be asked about every image."""
     maker = DialogueMaker(domain, [start_scene(mix.kinds, rng) for _ in range(mix.inputs)], rng)
     kinds = rng.sample(mix.questions, len(mix.questions)) * QUESTION_ATTEMPTS

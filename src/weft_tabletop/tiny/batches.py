@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from weft_tabletop.tiny import vocab
-from weft_tabletop.tiny.corpus import BLANK, Document, generate_documents
+from weft_tabletop.tiny.corpus import BLANK, TokenizedDialogue, generate_documents
 from weft_tabletop.tiny.net import ImageNetwork
 from weft_tabletop.world.scenes import BACKGROUNDS, CELLS, THINGS, Scene, draw_tile
 
@@ -74,8 +74,8 @@ class DocumentBatches(torch.utils.data.IterableDataset):
     def __iter__(self) -> Iterator[tuple[Batch, Batch | None]]:
         worker = torch.utils.data.get_worker_info()
         worker_seed = self.seed * 1000 + (worker.id if worker else 0)
-        short: list[Document] = []
-        long: list[Document] = []
+        short: list[TokenizedDialogue] = []
+        long: list[TokenizedDialogue] = []
         for document in generate_documents(worker_seed, single=self.single):
             is_long = document.turns > 1
             if len(document.tokens) <= (LONG if is_long else SHORT):
@@ -92,7 +92,7 @@ class DocumentBatches(torch.utils.data.IterableDataset):
             long = long[self.long_rows : 2 * self.long_rows]
 
 
-def _build_batch(rows: list[Document], size: int) -> Batch:
+def _build_batch(rows: list[TokenizedDialogue], size: int) -> Batch:
     tokens = np.zeros((len(rows), size), np.int32)
     loss_mask = np.zeros((len(rows), size), bool)
     scenes: list[list[int]] = []

@@ -15,7 +15,7 @@ from weft.benchmarks.weave.protocol import WeaveOptions
 from weft.types import Image, Message, Part, Sample, Text
 from weft_tabletop.make.as_messages import build_sample, chat_messages, reference_replies
 from weft_tabletop.make.dialogues import DialogueMaker, TableDialogue, TableTurn, make_dialogue
-from weft_tabletop.make.domains import IMUG, MEMORY, WEAVE, Mix
+from weft_tabletop.make.domains import IMUG, MEMORY, WEAVE, RequestKinds
 from weft_tabletop.make.imug_dialogues import make_chat
 from weft_tabletop.make.questions import MAKERS, PLANNED
 from weft_tabletop.make.requests import EVENTS, choose_route
@@ -35,7 +35,7 @@ TASKS = (  # a kind that is hard comes more often
     *("route", "route", "steps", "switch", "switch", "draw route", "draw route", "draw steps", "panel"),
 )
 TASKS_AND_DOCUMENTS = (*TASKS, *TASKS, *DOCUMENTS)
-EVERYTHING = Mix(tuple(kind for kind in MAKERS if kind not in (*QUESTIONS, *OPEN, *DOCUMENTS)), QUESTIONS)
+EVERYTHING = RequestKinds(tuple(kind for kind in MAKERS if kind not in (*QUESTIONS, *OPEN, *DOCUMENTS)), QUESTIONS)
 HARD = (
     "hours",
     "double",
@@ -58,7 +58,9 @@ HARD = (
 STYLE_RATE = 0.6  # how often a request wants thinking first, or an image before the answer
 
 
-class Document(Struct, frozen=True):
+class TokenizedDialogue(Struct, frozen=True):
+    """One dialogue as tokens to learn from. `loss_mask` says which of them the model writes."""
+
     tokens: list[int]
     loss_mask: list[bool]
     scenes: list[Scene]
@@ -74,7 +76,7 @@ class SceneImages(dict[str, Scene]):
         return Image(digest, "image/png", vocab.SIDE, vocab.SIDE, 1)
 
 
-def generate_documents(seed: int, *, single: bool = False) -> Iterator[Document]:
+def generate_documents(seed: int, *, single: bool = False) -> Iterator[TokenizedDialogue]:
     """Yield documents without end. `single` leaves out every document of more than one turn."""
     rng = random.Random(seed)
     while True:
@@ -91,13 +93,13 @@ def generate_documents(seed: int, *, single: bool = False) -> Iterator[Document]
             yield from _dialogue_documents(sample, scenes, rng, single)
 
 
-def _chat_documents(rng: random.Random) -> Iterator[Document]:
+def _chat_documents(rng: random.Random) -> Iterator[TokenizedDialogue]:
     """A dialogue as IMUG-Bench has them, over the whole grammar or one of its domains."""
     (domain, task), mix = rng.choice(list(IMUG.items()))
     if rng.random() < 0.5:
         sampled = rng.sample((*EVERYTHING.kinds, *OPEN), 4)
         kinds = tuple(kind for kind in sampled if kind not in ("put back", "correct"))
-        mix = Mix(kinds or ("add",), tuple(CHOICES), rng.choice((1, 1, 2)))
+        mix = RequestKinds(kinds or ("add",), tuple(CHOICES), rng.choice((1, 1, 2)))
     chat = make_chat(domain, task, mix, rng.randint(1, 6), rng)
     if chat is not None:
         images = SceneImages()
@@ -105,7 +107,7 @@ def _chat_documents(rng: random.Random) -> Iterator[Document]:
         yield _tokenise(messages, images, len(chat.dialogue.turns))
 
 
-def _task_document(rng: random.Random, single: bool) -> Document:
+def _task_document(rng: random.Random, single: bool) -> TokenizedDialogue:
     """One request, about one table or none: some with thinking before the image, with an image before the answer, or
     with several images."""
     turn, base = _make_task(rng.choice(TASKS if single else TASKS_AND_DOCUMENTS), rng)
@@ -221,20 +223,20 @@ def _make_sample(rng: random.Random) -> tuple[Sample, dict[str, Scene]]:
     return build_sample(dialogue, "s", images), images
 
 
-def _choose_mix(rng: random.Random) -> Mix:
+def _choose_mix(rng: random.Random) -> RequestKinds:
     share = rng.random()
     if share < 0.45:
         return EVERYTHING
     if share < 0.60:
         return MEMORY
     if share < 0.75:
-        return Mix(tuple(rng.sample(HARD, 4)), QUESTIONS, rng.choice((1, 1, 2)))
+        return RequestKinds(tuple(rng.sample(HARD, 4)), QUESTIONS, rng.choice((1, 1, 2)))
     return WEAVE[rng.choice(tuple(WEAVE))]
 
 
 def _dialogue_documents(
     sample: Sample, scenes: Mapping[str, Scene], rng: random.Random, single: bool
-) -> Iterator[Document]:
+) -> Iterator[TokenizedDialogue]:
     """The whole dialogue, unless `single`, and up to two of its turns in other histories."""
     if not sample.turns:
         return
@@ -250,7 +252,9 @@ def _dialogue_documents(
         yield _turn_document(sample, scenes, turn.number, options)
 
 
-def _turn_document(sample: Sample, scenes: Mapping[str, Scene], number: int, options: WeaveOptions) -> Document:
+def _turn_document(
+    sample: Sample, scenes: Mapping[str, Scene], number: int, options: WeaveOptions
+) -> TokenizedDialogue:
     """What the model is shown at a turn, and the reference reply."""
     turn = sample.turns[number]
     messages = history.build_messages(sample, turn, reference_replies(sample, number), options)
@@ -264,8 +268,8 @@ def _turn_document(sample: Sample, scenes: Mapping[str, Scene], number: int, opt
     return replace(document, loss_mask=loss_mask)
 
 
-def _tokenise(messages: tuple[Message, ...], scenes: Mapping[str, Scene], turns: int) -> Document:
-    document = Document([], [], [], turns)
+def _tokenise(messages: tuple[Message, ...], scenes: Mapping[str, Scene], turns: int) -> TokenizedDialogue:
+    document = TokenizedDialogue([], [], [], turns)
     for item, is_learnt in prompt.build_sequence(messages):
         if isinstance(item, Image):
             tokens = [vocab.IMAGE, *[BLANK] * vocab.PLACES, vocab.IMAGE_END]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_NEW_TOKENS = 200
 
 
-class Weights:
+class TensorFile:
     """Tensors by name, and the world that their model was trained in."""
 
     def __init__(self, path: Path, model: str) -> None:
@@ -185,9 +185,9 @@ class NumpyVisualizer:
         return x + (1 + gate2) * self._weights.apply(name + "fc2", h)
 
 
-def _load(path: Path, model: str) -> Weights:
+def _load(path: Path, model: str) -> TensorFile:
     with _report_bad_tensors(path):
-        return Weights(path, model)
+        return TensorFile(path, model)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ CHAIN = 5  # turns of a dialogue in which every turn changes the latest image
 Found = tuple[str, Mapping[str, str], Mapping[str, int], Scene | None, str]  # a turn without its words
 
 
-class DialogueWriter:
+class MemoryDialogueWriter:
     """Grows one dialogue turn by turn."""
 
     def __init__(self, world: TableWorld, rng: random.Random) -> None:
@@ -117,7 +117,7 @@ class DialogueWriter:
 def make_memory_dialogue(world: TableWorld, rng: random.Random, last: str = "") -> TableDialogue:
     """Make a dialogue of a few turns; its last turn is of the kind `last`, if one is given."""
     while True:
-        writer = DialogueWriter(world, rng)
+        writer = MemoryDialogueWriter(world, rng)
         wanted = rng.randint(*TURNS)
         for _ in range(4 * wanted):
             if len(writer.build().turns) == wanted - bool(last):
@@ -179,7 +179,7 @@ def _make_sample(world: TableWorld, rng: random.Random, last: str = "") -> tuple
 def make_chain(world: TableWorld, rng: random.Random) -> TableDialogue:
     """Make a dialogue of changes alone, each of the latest image."""
     while True:
-        writer = DialogueWriter(world, rng)
+        writer = MemoryDialogueWriter(world, rng)
         for _ in range(4 * CHAIN):
             if len(writer.build().turns) == CHAIN:
                 return writer.build()

@@ -44,7 +44,7 @@ AMOUNTS = {  # the full world wants a GPU; a stage in the micro world takes a co
 }
 
 
-class Recipe(Struct, frozen=True):
+class StageRecipe(Struct, frozen=True):
     """Everything that decides the weights."""
 
     stage: str
@@ -59,7 +59,9 @@ class Recipe(Struct, frozen=True):
     rank: int = 0  # of the adapters; 0: all weights are trained
 
 
-def plan_recipe(stage: str, world: str, mix: str, *, tuned: bool, seed: int = 0, rank: int = 0, **given: Any) -> Recipe:
+def plan_recipe(
+    stage: str, world: str, mix: str, *, tuned: bool, seed: int = 0, rank: int = 0, **given: Any
+) -> StageRecipe:
     """A recipe with the usual amount of training, but for what is `given`: steps, batch, rate, rows. Raises UserError
     for names that there are not, and for a mix that a stage cannot learn from."""
     if stage not in STAGES:
@@ -77,12 +79,12 @@ def plan_recipe(stage: str, world: str, mix: str, *, tuned: bool, seed: int = 0,
         **{name: value for name, value in given.items() if value is not None},
     }
     every = max(1, int(chosen["steps"]) // 10)
-    recipe = Recipe(stage=stage, world=world, mix=mix, seed=seed, rank=rank, every=every, **chosen)
+    recipe = StageRecipe(stage=stage, world=world, mix=mix, seed=seed, rank=rank, every=every, **chosen)
     find_mix(recipe, table)
     return recipe
 
 
-def find_mix(recipe: Recipe, world: TableWorld) -> Mix:
+def find_mix(recipe: StageRecipe, world: TableWorld) -> Mix:
     """The mix of a recipe by kinds of rows."""
     if recipe.stage == "planner":
         return planner_mix(recipe.mix or "und", world, recipe.seed)

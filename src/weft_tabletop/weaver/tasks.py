@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from weft.training.views import Order
+from weft.training.views import DrawingOrder
 from weft.types import Image, Part, Sample, Text, Turn
 from weft_tabletop.tiny.corpus import SceneImages
 from weft_tabletop.weaver.world import TableWorld
@@ -30,7 +30,7 @@ class Task(Struct, frozen=True):
 
     kind: str
     sample: Sample
-    orders: tuple[Order, ...]
+    orders: tuple[DrawingOrder, ...]
     scenes: SceneImages
     answer: str = ""
 
@@ -79,8 +79,8 @@ def _draw(kind: str, world: TableWorld, rng: random.Random) -> Task:
     return Task(kind, _sample(text, (), (images(scene),)), (_whole_order(scene),), images)
 
 
-def _whole_order(scene: Scene) -> Order:
-    return Order(f"Draw {describe_scene(scene)}.")
+def _whole_order(scene: Scene) -> DrawingOrder:
+    return DrawingOrder(f"Draw {describe_scene(scene)}.")
 
 
 def _edit(kind: str, world: TableWorld, rng: random.Random) -> Task:
@@ -95,7 +95,7 @@ def _edit(kind: str, world: TableWorld, rng: random.Random) -> Task:
             continue
         images = SceneImages()
         text = phrase_request(name, args, {"image": "Image #1"}, rng)
-        order = Order(fill_wording(WORDINGS[name][0], args, {"image": "the table"}), sees_request=True)
+        order = DrawingOrder(fill_wording(WORDINGS[name][0], args, {"image": "the table"}), sees_request=True)
         return Task(kind, _sample(text, (images(base),), (images(after),)), (order,), images)
 
 
@@ -126,7 +126,7 @@ def _copy(kind: str, world: TableWorld, rng: random.Random) -> Task:
         images = SceneImages()
         names = {"source": "Image #1", "image": "Image #2"}
         text = phrase_request("copy", args, names, rng)
-        order = Order(fill_wording(WORDINGS["copy"][0], args, names), sees_request=True)
+        order = DrawingOrder(fill_wording(WORDINGS["copy"][0], args, names), sees_request=True)
         return Task(kind, _sample(text, (images(source), images(base)), (images(after),)), (order,), images)
 
 
@@ -143,7 +143,7 @@ def _document(kind: str, world: TableWorld, rng: random.Random) -> Task:
         number = str(len(scene.things()))
         args = {"background": scene.background, "number": number, "things": list_things(scene)}
     parts: list[Part] = []
-    orders: list[Order] = []
+    orders: list[DrawingOrder] = []
     for caption, scene in build_frames(kind, args, base):
         parts += [Text(caption), images(scene)]
         orders.append(_whole_order(scene))

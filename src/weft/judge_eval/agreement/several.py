@@ -26,7 +26,7 @@ PEOPLE = "people"
 Scored = Mapping[str, tuple[HumanScores, RunAnnotations]]  # what people said, by a run's title
 
 
-class Comparison(Struct, frozen=True):
+class JudgeComparison(Struct, frozen=True):
     """One judge compared with people or with another judge, over the replies of several models."""
 
     judge: str
@@ -110,7 +110,9 @@ def _collect_scores(
     return scored
 
 
-def _compare(named: Mapping[str, Run], scored: Scored, second: Mapping[str, Run], notes: list[str]) -> list[Comparison]:
+def _compare(
+    named: Mapping[str, Run], scored: Scored, second: Mapping[str, Run], notes: list[str]
+) -> list[JudgeComparison]:
     """The comparisons that have verdicts: with people, of the second judge with people, of the two judges."""
     first_people: list[PairedVerdicts] = []
     second_people: list[PairedVerdicts] = []
@@ -138,7 +140,7 @@ def _compare(named: Mapping[str, Run], scored: Scored, second: Mapping[str, Run]
         second_people = [replace(paired, judge=name) for paired in second_people]
         judges = [replace(paired, other=name) for paired in judges]
     groups = (_with_pairs(first_people), _with_pairs(second_people), _with_pairs(judges))
-    comparisons = [Comparison(group[0].judge, group[0].other, group) for group in groups if group]
+    comparisons = [JudgeComparison(group[0].judge, group[0].other, group) for group in groups if group]
     if not comparisons:
         raise UserError("; ".join(["people and the judge have no verdict in common", *notes]))
     return comparisons
@@ -171,7 +173,7 @@ def _keep_common(compared: Sequence[PairedVerdicts], title: str, notes: list[str
 
 
 def _build_study(
-    runs: Sequence[Run], comparisons: Sequence[Comparison], scored: Scored, by: str, notes: Sequence[str]
+    runs: Sequence[Run], comparisons: Sequence[JudgeComparison], scored: Scored, by: str, notes: Sequence[str]
 ) -> AgreementStudy:
     benchmark = runs[0].benchmark
     main = comparisons[0]
@@ -220,7 +222,7 @@ def build_paper_tables(compared: Sequence[PairedVerdicts], benchmark: Benchmark)
     return list(merged.values())
 
 
-def _add_mean_row(table: Table, main: Comparison, *, has_second: bool) -> Table:
+def _add_mean_row(table: Table, main: JudgeComparison, *, has_second: bool) -> Table:
     """Add the plain mean over the models, as papers print it: a pooled correlation is another number."""
     if has_second or len(main.by_model) < 2:
         return table
@@ -238,7 +240,7 @@ def _add_mean_row(table: Table, main: Comparison, *, has_second: bool) -> Table:
     return replace(table, rows=(*table.run_rows, mean, *table.published_rows))
 
 
-def _build_people_tables(main: Comparison, scored: Scored, benchmark: Benchmark) -> list[Table]:
+def _build_people_tables(main: JudgeComparison, scored: Scored, benchmark: Benchmark) -> list[Table]:
     """Agreement among the annotators of all runs. Each reply is a question of its own."""
     if main.other != PEOPLE:
         return []

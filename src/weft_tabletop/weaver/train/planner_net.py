@@ -18,7 +18,7 @@ class NetSize(Struct, frozen=True):
     cells: int  # of an image
 
 
-class Block(nn.Module):
+class PlannerBlock(nn.Module):
     """Attention to what came before, then a feed-forward layer."""
 
     def __init__(self, width: int) -> None:
@@ -54,7 +54,7 @@ class Planner(nn.Module):
         self.position = nn.Embedding(CONTEXT, width)
         self.place = nn.Embedding(MAX_IMAGES * size.cells, width)  # a cell of the first image, or of the second
         self.latent = nn.Linear(NUMBERS, width)
-        self.blocks = nn.ModuleList([Block(width) for _ in range(size.layers)])
+        self.blocks = nn.ModuleList([PlannerBlock(width) for _ in range(size.layers)])
         self.norm = nn.LayerNorm(width)
         for embedding in (self.token, self.position, self.place):
             nn.init.normal_(embedding.weight, std=0.02)

@@ -16,7 +16,7 @@ from weft.training.checkpoint import Checkpoint, open_checkpoint
 from weft.training.mix import Mix
 from weft_tabletop.tiny.endpoint import digest_files
 from weft_tabletop.weaver.files import PLANNER_FILE, VISUALIZER_FILE, find_file
-from weft_tabletop.weaver.recipes import DRAWN, Recipe, find_mix
+from weft_tabletop.weaver.recipes import DRAWN, StageRecipe, find_mix
 from weft_tabletop.weaver.rows import Rows, planner_rows, visualizer_rows
 from weft_tabletop.weaver.tasks import IMAGES, UNDERSTANDING
 from weft_tabletop.weaver.train.files import load_planner, load_visualizer
@@ -61,7 +61,7 @@ class RowStore:
 
 
 def train_stage(
-    recipe: Recipe,
+    recipe: StageRecipe,
     out: Path,
     *,
     start: Path | None = None,
@@ -113,7 +113,7 @@ def find_device(name: str) -> str:
 
 
 class _Stage:
-    def __init__(self, recipe: Recipe, world: TableWorld, mix: Mix, device: str, store: RowStore) -> None:
+    def __init__(self, recipe: StageRecipe, world: TableWorld, mix: Mix, device: str, store: RowStore) -> None:
         self._recipe = recipe
         self._world = world
         self._kinds = [source.data for source in mix.sources]
