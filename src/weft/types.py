@@ -20,7 +20,7 @@ from weft.rounding import format_bounds, format_number
 Role = Literal["system", "user", "assistant"]
 Modality = Literal["text", "image", "interleaved"]
 Outcome = Literal["answered", "refused", "empty", "failed"]
-Note = Literal["asked again", "same candidates", "stand-in", "unreadable"]  # how the reply came about
+Note = Literal["asked again", "plan", "same candidates", "stand-in", "unreadable"]  # how the reply came about
 StopCause = Literal["", "blocked", "truncated"]  # a content filter or a token limit ended the reply
 ImageInput = Literal["interleaved", "list", "strip", "none"]
 MENTION = re.compile(r"Image #(\d{1,6})(?!\d)")  # how a dialogue's text refers to an image, counted from 1

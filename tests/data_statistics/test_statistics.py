@@ -162,6 +162,15 @@ def test_a_plot_says_in_words_what_it_shows(data: Path):
     assert plots["by-class-domain"].description.endswith("Creation, edit: 1 (50.0%); Science, optics: 1 (50.0%)")
 
 
+def test_bars_of_groups_of_one_have_the_whole_name_and_small_axes_whole_numbers(tmp_path: Path):
+    data = make("tabletop-weaver", tmp_path / "data", samples=12, seed=0)
+    plots = {plot.name: plot for plot in build_dataset_plots(measure_dataset("weaverbench", data).counts)}
+    by_input = plots["by-category-input"]
+    values = json.dumps(by_input.chart.to_dict())
+    assert "Daily Life / text" in values, "no legend would say which `text` it is"
+    assert '"values": [0, 1, 2]' in values, "ticks between whole numbers would repeat their labels"
+
+
 def test_words_of_a_cloud_do_not_overlap_and_are_inside():
     places = place_words([(f"word{number}", 100 - number) for number in range(60)])
     assert len(places) > 50 and all(place.is_inside for place in places)

@@ -44,6 +44,19 @@ def test_words_and_orders_in_their_order():
     assert words("<imagine>a</imagine><IMAGINE uses='1, 2'>b</IMAGINE>") == [("a", None, None), ("b", None, (1,))]
 
 
+def test_orders_between_img_tags_are_orders_too():
+    text = "One.<img>a cat</img>Two.<img size='640x480' uses='1'>the cat sleeps</img><imagine>a dog</imagine>"
+    assert words(text) == [
+        "One.",
+        ("a cat", None, None),
+        "Two.",
+        ("the cat sleeps", (640, 480), (1,)),
+        ("a dog", None, None),
+    ]
+    assert parse_plan(text).notes == ()
+    assert parse_plan("Use <b>bold</b>, <br> and List<T>; 1 <i and i> 2").notes == ()
+
+
 @pytest.mark.parametrize(
     ("text", "due", "note"),
     [
@@ -66,6 +79,11 @@ def test_words_and_orders_in_their_order():
         ('<imagine aspect="0.001:0.0001">b</imagine>', ["b"], "its size could not be used"),
         ('<imagine uses="1">b</imagine>', ["b"], "names images that do not exist yet"),
         ('<imagine uses="2">a</imagine><imagine uses="1">b</imagine>', ["a", "b"], "image 1: '2' names images"),
+        ("a<img>b", ["a", "b"], "image 1 was not closed"),
+        ("a<image>b</image>", ["a<image>b</image>"], "<image> in the text is no order"),
+        ("a<picture 1>", ["a<picture 1>"], "<picture> in the text is no order"),
+        ('a<img src="b.png">c', ['a<img src="b.png">c'], "<img> in the text is no order"),
+        ("a<imagine>b</imagine>c<img", ["a", "b", "c"], "the text ends within a tag"),
     ],
 )
 def test_what_planners_do_wrong_is_taken_as_it_was_meant_and_told(text: str, due: list[str], note: str):

@@ -62,8 +62,13 @@ def count_images(sections: Sequence[DocumentSection]) -> int:
     return sum(len(section.images) for section in sections)
 
 
-def format_sections(sections: Sequence[DocumentSection], sheets: Sequence[Sheet] = ()) -> list[Part]:
-    """Format all sections as the parts of a prompt, with images numbered from 0."""
+def format_sections(
+    sections: Sequence[DocumentSection], sheets: Sequence[Sheet] = (), *, fenced: bool = True
+) -> list[Part]:
+    """Format all sections as the parts of a prompt, with images numbered from 0.
+
+    Without fences a section has its title alone before it, as a paper's own prompt has it.
+    """
     parts: list[Part] = []
     number = 0
     for section in sections:
@@ -75,8 +80,8 @@ def format_sections(sections: Sequence[DocumentSection], sheets: Sequence[Sheet]
                 number += 1
             elif isinstance(part, Text):
                 content.append(Text(escape_tags(part.text)))
-        fenced = fence(content, section.description)
-        parts += [Text(f"{section.title}\n"), *fenced]
+        enclosed = fence(content, section.description) if fenced else (*content, Text("\n"))
+        parts += [Text(f"{section.title}\n"), *enclosed]
     return list(join_texts(parts))
 
 

@@ -39,7 +39,11 @@ def report(
         bool, typer.Option("--single-file", help="html as one file with its images inside; for small runs.")
     ] = False,
     published: Annotated[
-        str | None, typer.Option(metavar="NAME", help="No run: the published tables of this benchmark, as text.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="No run: the published tables of this benchmark, as text; `arena`: win rates on OpenING.",
+        ),
     ] = None,
     columns: Annotated[
         list[str] | None,
@@ -178,6 +182,8 @@ def report(
       weft report ours bagel --with-published --open   # the paper's tables as plots
 
       weft report --published imug --format md
+
+      weft report --published arena
 
       weft report last --benchmark garden.py:Garden
     """

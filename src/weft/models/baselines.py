@@ -123,8 +123,11 @@ class ReferenceModel(UncachedEndpoint):
             self._references.pop(next(iter(self._references)))
         self._references[turn] = reference
 
+    def _find_parts(self, request: Request) -> tuple[Part, ...]:
+        return self._references[request.turn_ref]
+
     async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
-        parts = self._references[request.turn_ref]
+        parts = self._find_parts(request)
         outcome, reason = outcome_of(parts, request.modality)
         if outcome == "answered":
             return EndpointReply(parts, outcome, reason, served_model=self.name)
@@ -140,6 +143,24 @@ class ReferenceModel(UncachedEndpoint):
         )
 
 
+class ReferenceRole(ReferenceModel):
+    """Plays a role of a composition with the dataset's references: what the role is asked for of them, text or images.
+
+    Whoever asks for an image of several gets them all. A turn without a reference of that modality stays unscored.
+    """
+
+    def __init__(self, blobs: Blobs) -> None:
+        super().__init__("", blobs)  # a run's manifest has the dataset's digest
+
+    def _find_parts(self, request: Request) -> tuple[Part, ...]:
+        parts = self._references.get(request.turn_ref, ())
+        if request.modality == "text":
+            return tuple(part for part in parts if not isinstance(part, Image))
+        if request.modality == "image":
+            return tuple(part for part in parts if isinstance(part, Image))
+        return parts
+
+
 def build_stand_in(modality: Modality, blobs: Blobs) -> Part:
     """Return a placeholder output: a letter where text is expected, else a grey image."""
     from PIL import Image as Pil
@@ -147,6 +168,11 @@ def build_stand_in(modality: Modality, blobs: Blobs) -> Part:
     if modality == "text":
         return Text("A")
     return blobs.put_pil(Pil.new("RGB", (64, 64), "grey"), durable=False)
+
+
+@provider_info()
+def reference_role_from_spec(spec: ModelSpec, blobs: Blobs) -> ReferenceRole:
+    return ReferenceRole(blobs)
 
 
 @provider_info(Takes(), Gives(interleaved=False, ordered=False, json=False))

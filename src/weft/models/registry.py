@@ -47,6 +47,8 @@ DEFAULT_KEY_VARIABLE = "WEFT_API_KEY"  # for any other host
 NAMES_WITH_AT = ("infer/", "tabletop/")  # providers in whose names an @ stands before something else
 ADDRESS_SEPARATOR = re.compile(r"@(?=https?://)", re.IGNORECASE)  # where a model's name ends and its address begins
 HOST_PATTERN = re.compile(r"localhost|\[.*|\d+\.\d+\.\d+\.\d+|[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}")
+REFERENCE = "reference"  # the model that replies with the dataset's references; also as a role of a composition
+REFERENCE_TARGET = "weft.models.baselines:reference_role_from_spec"
 COMPOSITION_PATTERN = re.compile(r"(?P<name>.+?):(?P<parts>\w+=.+)", re.DOTALL)
 Converters = Mapping[str, Callable[[Any], Any]]
 
@@ -273,6 +275,9 @@ def _parse_composition(
     for role in roles:
         prefix = f"{role}."
         options = {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
+        if models[role] == REFERENCE and not options:
+            role_specs[role] = ModelSpec(REFERENCE, REFERENCE, factory=load_target(REFERENCE_TARGET))
+            continue
         role_specs[role] = _parse_single(models[role], options, config, data, {}, "")
     return ModelSpec(match.string, composition=composition, role_specs=role_specs)
 
@@ -339,7 +344,7 @@ def _unknown_model(spec: ModelSpec, configured: Mapping[str, Any]) -> UserError:
         if (Path(spec.source_text) / file).is_file():
             return UserError(f"{spec.text} is a folder of weights: write {provider}/{spec.text}")
     providers = list_providers()
-    names = ", ".join(sorted([*providers, *configured, "reference"]))
+    names = ", ".join(sorted([*providers, *configured, REFERENCE]))
     similar = difflib.get_close_matches(spec.source_text, [*configured, *providers], 1)
     suggestion = f"did you mean {similar[0]}? " if similar else ""
     return UserError(f"unknown model {spec.text!r}; {suggestion}known: {names}; or file.py:NAME for your own")

@@ -14,6 +14,7 @@ MAX_BARS = 60  # groups, or modality sequences, of one plot
 MAX_LABEL_CHARS = 40
 CLOUD_WORDS = 80
 BAR_HEIGHT = 20  # pixels, with the gap
+FEW_TICKS = 8  # an axis up to this number has a tick at each whole one: between them, labels would repeat
 
 
 def build_dataset_plots(counts: DatasetCounts) -> list[Plot]:
@@ -35,20 +36,25 @@ def _groups(counts: DatasetCounts) -> Iterator[Plot]:
             continue
         order = list(dict.fromkeys(path[:1] for path in paths))
         paths.sort(key=lambda path: (order.index(path[:1]), -counts.groups[path].dialogues))
-        rows = [_group_row(counts, path) for path in paths]
+        has_legend = len(order) < len(paths)
+        rows = [_group_row(counts, path, path[has_legend:] or path) for path in paths]
         axes = ", ".join(map(in_words, counts.composition[:depth]))
         yield _bar_plot(f"by-{'-'.join(counts.composition[:depth])}", f"{counts.title}: dialogues by {axes}", rows)
 
 
-def _group_row(counts: DatasetCounts, path: Path) -> dict[str, Any]:
+def _group_row(counts: DatasetCounts, path: Path, names: Path) -> dict[str, Any]:
+    """Return the bar of a group; `names` are those that the legend does not have."""
     dialogues = counts.groups[path].dialogues
     share = format_number(100 * dialogues / counts.total.dialogues, 1)
-    name = " / ".join(map(in_words, path[1:] or path))
-    return {"name": name, "group": in_words(path[0]), "number": dialogues, "text": f"{dialogues:,} ({share}%)"}
+    name = " / ".join(map(in_words, names))
+    described = f"{in_words(path[0])}, {' / '.join(map(in_words, path[1:] or path))}"
+    text = f"{dialogues:,} ({share}%)"
+    return {"name": name, "group": in_words(path[0]), "number": dialogues, "text": text, "described": described}
 
 
 def _bar_plot(name: str, title: str, rows: Sequence[dict[str, Any]], unit: str = "dialogues") -> Plot:
-    description = "; ".join(f"{row['group']}, {row['name']}: {row['text']}" for row in rows)
+    descriptions = [row.get("described") or f"{row['group']}, {row['name']}" for row in rows]
+    description = "; ".join(f"{text}: {row['text']}" for text, row in zip(descriptions, rows, strict=True))
     return Plot(name, title, _bar_chart(rows, title, unit), f"{title}. {description}")
 
 
@@ -74,11 +80,20 @@ def _bar_chart(rows: Sequence[dict[str, Any]], title: str, unit: str) -> Any:
         "number:Q",
         title=unit,
         scale=alt.Scale(domain=[0, most * 1.02], nice=False),
-        axis=alt.Axis(format="d", tickMinStep=1),
+        axis=_whole_numbers(most),
     )
     bars = base.mark_bar(stroke=INK, strokeWidth=0.4, opacity=0.9).encode(value, position, styles.color())
     texts = base.mark_text(align="left", fontSize=11, color=INK).encode(alt.XValue(428), position, alt.Text("text:N"))
     return with_style(alt.layer(bars, texts))
+
+
+def _whole_numbers(most: int) -> Any:
+    """Return an axis of whole numbers."""
+    import altair as alt
+
+    if most <= FEW_TICKS:
+        return alt.Axis(format="d", values=list(range(most + 1)))
+    return alt.Axis(format="d", tickMinStep=1)
 
 
 def _kinds(counts: DatasetCounts) -> Iterator[Plot]:
@@ -132,7 +147,7 @@ def _histogram_plot(counts: DatasetCounts, name: str, unit: str, bins: Sequence[
     order = [label for label, _ in bins[:MAX_BARS]]
     base = base_chart(rows, title, max(360, min(900, 52 * len(rows))), 240)
     position = alt.X("bin:N", sort=order, axis=alt.Axis(labelAngle=0, labelLimit=0), title=name)
-    value = alt.Y("count:Q", title=unit, axis=alt.Axis(tickMinStep=1, format="d"))
+    value = alt.Y("count:Q", title=unit, axis=_whole_numbers(max(row["count"] for row in rows)))
     bars = base.mark_bar(stroke=INK, strokeWidth=0.4, color=PALETTE[0]).encode(position, value)
     texts = base.mark_text(dy=-7, fontSize=11, color=INK).encode(position, value, alt.Text("text:N"))
     description = "; ".join(f"{row['bin']}: {row['text']}" for row in rows)

@@ -5,6 +5,7 @@ judge is also asked whether any of them is a collage. `rules.py` has the consequ
 """
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -22,15 +23,18 @@ from weft.benchmarks.documents import MAX_IMAGES, MaxImages, build_sheets, count
 from weft.benchmarks.interleaved_outputs import InterleavedOutputs
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
+from weft.benchmarks.prompts import Rubrics, build_rubrics
 from weft.benchmarks.weaverbench import data, rubric, tables
 from weft.benchmarks.weaverbench.data import WeaverBenchGold
 from weft.benchmarks.weaverbench.facts import DocumentFacts
 from weft.benchmarks.weaverbench.official import OFFICIAL
+from weft.benchmarks.weaverbench.plans import assess_plan, is_plan
 from weft.benchmarks.weaverbench.rules import apply_rules
 from weft.benchmarks.weaverbench.statistics import WEAVERBENCH_STATISTICS
 from weft.benchmarks.weaverbench.template import write_template
+from weft.errors import UserError
 from weft.types import Dialogue, LoadedDataset, Message, Question, Sample, Score, Turn, Verdict
-from weft.untrusted import dict_or_empty
+from weft.untrusted import dict_or_empty, read_text_file
 
 
 class WeaverBenchOptions(Struct, frozen=True):
@@ -49,6 +53,17 @@ class WeaverBenchPresentation(Presentation, frozen=True):
 
 
 class WeaverBenchPreparation(Preparation, frozen=True):
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        """Read the judge's prompts; `official:FILE` is a text file with the prompt that the supplement prints."""
+        if not prompts.startswith("official:"):
+            return super().rubrics(benchmark, prompts)
+        file = Path(prompts.removeprefix("official:"))
+        if not file.is_file():
+            raise UserError(f"--prompts {prompts}: no prompts are released; give a text file with the printed one")
+        own = super().rubrics(benchmark, "weft").texts
+        collages = {name: text for name, text in own.items() if name.startswith("collage")}
+        return build_rubrics({**collages, "system": read_text_file(file)}, f"official {file.name}")
+
     def describe_data(self, dataset: LoadedDataset) -> list[str]:
         categories: set[str] = set()
         with_images = 0
@@ -120,6 +135,8 @@ class WeaverBench(Benchmark):
         return metrics
 
     def questions(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        if is_plan(judged_turn.reply):
+            return assess_plan(judged_turn, self.metrics_for(judged_turn.turn))
         gold: WeaverBenchGold = judged_turn.turn.gold
         images = len(judged_turn.reply.images)
         max_images: int = judged_turn.options.judge_images
@@ -143,6 +160,8 @@ class WeaverBench(Benchmark):
         return assessments
 
     def on_no_answer(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:
+        if is_plan(judged_turn.reply):
+            return assess_plan(judged_turn, self.metrics_for(judged_turn.turn))
         return score_zero(judged_turn, self.metrics_for(judged_turn.turn), _build_facts(judged_turn))
 
     def on_failed(self, judged_turn: JudgedTurn) -> Iterable[Assessment]:

@@ -96,6 +96,8 @@ def build_sections(judged_turn: JudgedTurn) -> list[DocumentSection]:
 def build_question(judged_turn: JudgedTurn, metrics: Sequence[str], sheets: Sequence[Sheet] = ()) -> Question:
     """Return the question for all scores. `sheets` stand for images, where there are too many to show one by one."""
     texts = judged_turn.rubrics.texts
+    if judged_turn.rubrics.official_prompts:
+        return _build_printed_question(judged_turn, metrics, sheets)
     slots = {
         "cards": "\n".join(texts[metric] for metric in metrics),
         "sheets": "",
@@ -110,9 +112,26 @@ def build_question(judged_turn: JudgedTurn, metrics: Sequence[str], sheets: Sequ
         slots["pictures"] = texts["pictures"]
     system = fill_slots(texts["system"], {name: [Text(text)] for name, text in slots.items()})
     user = tuple(format_sections(build_sections(judged_turn), sheets))
+    return _build_scores_question(judged_turn, metrics, (Message("system", system), Message("user", user)), detail)
+
+
+def _build_printed_question(judged_turn: JudgedTurn, metrics: Sequence[str], sheets: Sequence[Sheet]) -> Question:
+    """Return the question in the words of the user's file: the paper's prompt, then input and output under titles.
+
+    The prompt says itself how to reply, for all eight scores; no schema is sent."""
+    system = (Text(judged_turn.rubrics.texts["system"]),)
+    user = tuple(format_sections(build_sections(judged_turn), sheets, fenced=False))
+    detail = DocumentFacts(sheets=len(sheets)) if sheets else None
+    messages = (Message("system", system), Message("user", user))
+    return replace(_build_scores_question(judged_turn, metrics, messages, detail), text_only=True)
+
+
+def _build_scores_question(
+    judged_turn: JudgedTurn, metrics: Sequence[str], messages: tuple[Message, ...], detail: DocumentFacts | None
+) -> Question:
     return Question(
         tuple(metrics),
-        (Message("system", system), Message("user", user)),
+        messages,
         build_schema(metrics),
         judged_turn.turn_ref,
         material={"input": judged_turn.turn.prompt, "output": judged_turn.reply.output},

@@ -87,9 +87,12 @@ def _read_count(by_metric: Mapping[str, Verdict]) -> _Count:
     if COUNT in by_metric:
         facts = read_document_facts(by_metric[COUNT])
     count = _Count(facts.images, facts.required, collages=0)
-    if count.allows_several and count.images and SEPARATE in by_metric:
-        return replace(count, collages=count_collages(by_metric[SEPARATE]))
-    return count
+    separate = by_metric.get(SEPARATE)
+    if separate is None or not count.allows_several or not count.images:
+        return count
+    if separate.undecided and separate.by == "rule":  # a plan: each order is an image of its own
+        return count
+    return replace(count, collages=count_collages(separate))
 
 
 def _apply_to_count(verdict: Verdict, count: _Count, by_metric: Mapping[str, Verdict]) -> Verdict:

@@ -80,7 +80,8 @@ PLAN_NOTE = (
     "Whether a document has the expected number of images, in percent: none for a question, one for an image from text "
     "(T2I) or from an image (I2I), at least one that is no collage where the prompt does not say, exactly so many "
     "where it does. `collages`: of the documents that may have several images, those in which one is a collage, in "
-    "percent. `images a document`: the mean number of image files of both kinds of documents."
+    "percent. `images a document`: the mean number of image files of both kinds of documents. Of a planner alone, the "
+    "images that it orders."
 )
 
 

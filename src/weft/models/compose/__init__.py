@@ -7,6 +7,7 @@ self-verify:N   the model reviews its output and makes it again after its own ob
 best-of:N       the model makes N candidates at once and picks one
 cascade:reasoner=MODEL,painter=MODEL
 weaver:planner=MODEL,visualizer=MODEL
+plan:planner=MODEL
 """
 
 import re
@@ -22,7 +23,11 @@ from weft.store.blobs import Blobs
 from weft.types import Model
 
 STRATEGY_NAMES = "cot, self-verify:N, best-of:N"
-COMPOSITIONS = {"cascade": "weft.models.compose.cascade:Cascade", "weaver": "weft.models.compose.weaver:Weaver"}
+COMPOSITIONS = {
+    "cascade": "weft.models.compose.cascade:Cascade",
+    "weaver": "weft.models.compose.weaver:Weaver",
+    "plan": "weft.models.compose.plan:Plan",
+}
 GROUP = "weft.compositions"
 MAX_ROUNDS = 64  # of a strategy
 

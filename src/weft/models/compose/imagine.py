@@ -10,6 +10,8 @@ another are drawn at the same time.
 Planners are models, so what they write is read as it was meant where that is plain, and each such case is noted: a
 block that is not closed ends where the next one begins, or with the text; a closing tag without a block is dropped; a
 block without words is no image; numbers of images that do not exist yet are left out; impossible sizes are ignored.
+`<img>...</img>` is an order as well, as Wan-Weaver's planner writes it; `<img src="...">` is HTML and none. A tag that
+looks like an order, and is none (`<image>`, `<picture>`), stays in the text and is named.
 """
 
 import re
@@ -18,9 +20,17 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 MAX_TAG_LENGTH = 400  # characters
-TAG = re.compile(rf"<\s{{0,4}}(/?)\s{{0,4}}imagine\b([^<>]{{0,{MAX_TAG_LENGTH}}})>", re.IGNORECASE)
+TAG = re.compile(rf"<\s{{0,4}}(/?)\s{{0,4}}(?:imagine|img)\b([^<>]{{0,{MAX_TAG_LENGTH}}})>", re.IGNORECASE)
+CLOSING_TAG = re.compile(r"<\s{0,4}/\s{0,4}(?:imagine|img)\s{0,4}>", re.IGNORECASE)
+HTML_IMAGE = re.compile(r"\b(?:src|alt|href)\s{0,4}=|/\s{0,4}$", re.IGNORECASE)  # in a tag: an image that exists
+SIMILAR_TAG = re.compile(
+    r"<\s{0,4}/?\s{0,4}((?:ima|img|pic|photo|figure|draw|paint|illustrat)[a-z_\d]{0,20})\b[^<>]{0,100}>", re.IGNORECASE
+)
 # a tag that the end of the text cut off
-CUT_TAG = re.compile(r"<\s{0,4}/?\s{0,4}i(?:m(?:a(?:g(?:i(?:n(?:e\b[^<>]*)?)?)?)?)?)?$", re.IGNORECASE)
+CUT_TAG = re.compile(
+    r"<\s{0,4}/?\s{0,4}i(?:m(?:g\b[^<>]*|a(?:g(?:i(?:n(?:e\b[^<>]*)?)?)?)?)?)?$",
+    re.IGNORECASE,
+)
 ATTRIBUTE = re.compile(r"(\w{1,20})\s{0,4}=\s{0,4}(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 MIN_SIDE = 64  # pixels
 MAX_SIDE = 4096  # pixels
@@ -73,6 +83,8 @@ class _PlanParser:
 
     def parse(self) -> None:
         for tag in TAG.finditer(self._text):
+            if not tag[1] and HTML_IMAGE.search(tag[2]):
+                continue
             is_closing = bool(tag[1])
             problem = ""
             if is_closing and self._open_tag is None:
@@ -94,6 +106,7 @@ class _PlanParser:
         content = self._text[self._position : end]
         if self._open_tag is None:
             self.parts.append(content)
+            self._note_similar_tags(content)
             return
         if not content.strip():
             self.notes.append(f"block {self._count + 1} has no words, and is no image")
@@ -102,6 +115,13 @@ class _PlanParser:
         if problem:
             self.notes.append(f"image {self._count} {problem}")
         self.parts.append(_parse_order(content.strip(), self._open_tag[2], self._count, self.notes))
+
+    def _note_similar_tags(self, text: str) -> None:
+        """Note tags in a text that a planner may have meant as orders."""
+        for name in dict.fromkeys(tag[1].lower() for tag in SIMILAR_TAG.finditer(text)):
+            note = f"<{name}> in the text is no order, which is <imagine>...</imagine> or <img>...</img>"
+            if note not in self.notes:
+                self.notes.append(note)
 
 
 def _limit_images(parts: Sequence[str | ImageOrder], notes: list[str]) -> list[str | ImageOrder]:

@@ -8,7 +8,6 @@ for other reasons leaves the reply unscored. The prompts are part of cache keys:
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -16,12 +15,15 @@ from contextvars import ContextVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.errors import UserError
 from weft.models.compose.base import Composition, join_replies
-from weft.models.compose.imagine import MAX_IMAGES, DocumentPlan, ImageOrder, parse_plan
+from weft.models.compose.imagine import CLOSING_TAG, MAX_IMAGES, DocumentPlan, ImageOrder, parse_plan
 from weft.models.endpoint import TEXT_LISTENER
+from weft.models.registry import REFERENCE
 from weft.models.thinking import split_thinking
 from weft.secrets import scrub
-from weft.types import Image, Message, Part, Reply, Request, Text, Thought, outcome_of
+from weft.store.blobs import Blobs
+from weft.types import Image, Message, Modality, Model, Part, Reply, Request, Text, Thought, outcome_of
 
 PLANNER_PROMPT = """You answer with a document in which words and pictures take turns. You write the words. Each picture is drawn by a painter; right \
 where it belongs you give the order for it:
@@ -44,7 +46,8 @@ IMAGE_PROMPT = "Draw the next picture of this document, as a single picture and 
 SIZE_PROMPT = "\nIt is {width} x {height} pixels."
 DOCUMENT_HEADING = "The document so far:"
 REQUEST_HEADING = "A document was asked for:"
-CLOSING_TAG = "</imagine>"
+TAIL = 40  # characters in which a closing tag is looked for while the planner writes
+FEWER_IMAGES = "the dataset's reference has no image {} of a document: the visualizer `reference` has no reply"
 USUAL_IMAGES = 3  # of a document, where a dry run must guess
 
 
@@ -61,10 +64,15 @@ PROGRESS_LISTENER: ContextVar[Callable[[WeaverProgress], None] | None] = Context
 
 class Weaver(Composition):
     roles = ("planner", "visualizer")
-    version = "1"
+    version = "2"
     dry_run_note = (
         f"images are counted as in the data's references, {USUAL_IMAGES} per document without one: planners may differ"
     )
+
+    def __init__(self, name: str, models: Mapping[str, Model], blobs: Blobs) -> None:
+        super().__init__(name, models, blobs)
+        if models["planner"].name == REFERENCE:
+            raise UserError(f"{name}: a reference has no orders for its images, so it cannot be the planner")
 
     async def reply(self, messages: tuple[Message, ...], request: Request) -> Reply:
         if request.modality == "text":
@@ -72,7 +80,8 @@ class Weaver(Composition):
 
         async def draw(plan: DocumentPlan, order: ImageOrder, used: Mapping[int, Reply]) -> Reply:
             image_request = self._image_request(messages, plan, order, used)
-            return await self.ask("visualizer", image_request, replace(request, modality="image", size=order.size))
+            drawn = await self.ask("visualizer", image_request, replace(request, modality="image", size=order.size))
+            return self._choose_reference(drawn, plan, order)
 
         drawing = _Drawing(draw)
         try:
@@ -81,10 +90,23 @@ class Weaver(Composition):
             await drawing.stop()
             raise
 
+    def _choose_reference(self, drawn: Reply, plan: DocumentPlan, order: ImageOrder) -> Reply:
+        """Return the image at the order's place, where the visualizer is the dataset's reference with all its images.
+
+        The reply has failed if the reference has fewer images than the plan."""
+        if self.models["visualizer"].name != REFERENCE or drawn.outcome != "answered" or "stand-in" in drawn.notes:
+            return drawn
+        place = next(index for index, other in enumerate(plan.images) if other is order)
+        if place >= len(drawn.images):
+            return replace(drawn, outcome="failed", parts=(), reason=FEWER_IMAGES.format(place + 1))
+        return replace(drawn, parts=(drawn.images[place],))
+
     async def _weave(self, messages: tuple[Message, ...], request: Request, drawing: "_Drawing") -> Reply:
         token = TEXT_LISTENER.set(drawing.hear)
         try:
-            planned = await self.ask("planner", _planner_request(messages, request), replace(request, modality="text"))
+            planned = await self.ask(
+                "planner", planner_request(messages, request.modality), replace(request, modality="text")
+            )
         finally:
             TEXT_LISTENER.reset(token)
         if planned.outcome != "answered":
@@ -131,10 +153,10 @@ class Weaver(Composition):
         return (Message("user", (*parts, Text(prompt))),)
 
 
-def _planner_request(messages: tuple[Message, ...], request: Request) -> tuple[Message, ...]:
+def planner_request(messages: tuple[Message, ...], modality: Modality) -> tuple[Message, ...]:
     """Return the request with one system message: how to write a document, then the benchmark's own system prompt."""
     system = PLANNER_PROMPT
-    if request.modality == "image":
+    if modality == "image":
         system += ONE_IMAGE_PROMPT
     texts = [system]
     dialogue: list[Message] = []
@@ -194,13 +216,13 @@ class _Drawing:
             self._tail = ""
             return
         self._pieces.append(piece)
-        self._tail = (self._tail + piece)[-4 * len(CLOSING_TAG) :]
-        if CLOSING_TAG not in self._tail.lower() or self._parses >= 2 * MAX_IMAGES:
+        self._tail = (self._tail + piece)[-max(TAIL, len(piece)) :]
+        if CLOSING_TAG.search(self._tail) is None or self._parses >= 2 * MAX_IMAGES:
             return
         self._tail = ""
         self._parses += 1
         text = scrub("".join(self._pieces))
-        ends = [match.end() for match in re.finditer(CLOSING_TAG, text, re.IGNORECASE)]
+        ends = [match.end() for match in CLOSING_TAG.finditer(text)]
         if ends:
             self._begin(parse_plan(split_thinking(text[: ends[-1]])[1]))
 
