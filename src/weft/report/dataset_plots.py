@@ -147,7 +147,7 @@ def _histogram_plot(counts: DatasetCounts, name: str, unit: str, bins: Sequence[
     order = [label for label, _ in bins[:MAX_BARS]]
     base = base_chart(rows, title, max(360, min(900, 52 * len(rows))), 240)
     position = alt.X("bin:N", sort=order, axis=alt.Axis(labelAngle=0, labelLimit=0), title=name)
-    value = alt.Y("count:Q", title=unit, axis=_whole_numbers(max(row["count"] for row in rows)))
+    value = alt.Y("count:Q", title=unit, axis=_whole_numbers(max(number for _, number in bins[:MAX_BARS])))
     bars = base.mark_bar(stroke=INK, strokeWidth=0.4, color=PALETTE[0]).encode(position, value)
     texts = base.mark_text(dy=-7, fontSize=11, color=INK).encode(position, value, alt.Text("text:N"))
     description = "; ".join(f"{row['bin']}: {row['text']}" for row in rows)
