@@ -15,7 +15,7 @@ from weft.store.journal import Journal
 
 pytest.importorskip("ray")
 HERE = Path(__file__).parents[1] / "building"
-WORDS = [f"{HERE / 'recipes.py'}:Pairs", "--part-size", "10", "--no-probe"]
+WORDS = [f"{HERE / 'recipes.py'}:Pairs", "--part-size", "10", "--no-preflight"]
 WORDS += ["--writer", f"{HERE / 'players.py'}:Writer", "--painter", f"{HERE / 'players.py'}:Painter"]
 SEEDS = 60
 IN_FLIGHT = 32  # rows of two workers, each with one call at most
