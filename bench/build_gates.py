@@ -4,7 +4,8 @@
     python bench/build_gates.py OUT --show                 yield and purity; what each gate finds, and what good it loses
     python bench/build_gates.py BUILD --show-one           the same of one build
 
-20% of all edits have a planted fault. Purity is the share of the kept dialogues in which every turn is right.
+20% of all edits have a planted fault. Purity is the share of the kept dialogues in which every turn is right. In a
+build, a gate sees what those before it let through; of the build without gates, each gate on pixels is shown by itself.
 """
 
 import os
@@ -18,13 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from build_grow import FAULTS, ROLES
-from weft_tabletop.building.truth import find_faults, is_right_attempt
 
 from weft.building.build import run_build
+from weft.building.context import Context, Tools
 from weft.building.draft import Attempt
+from weft.building.gates.pixels import BlankGate, EditedGate, KeptGate
+from weft.building.manifest import read_manifest
+from weft.building.orders import Gate, Order
 from weft.building.parts import read_rows
 from weft.building.request import BuildRequest
 from weft.store.blobs import Blobs
+from weft_tabletop.building.check_build import find_faults, is_right_attempt
 
 ERRING = {**ROLES, "checker": "tabletop/erring"}
 CONFIGURATIONS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str]]] = {
@@ -35,6 +40,7 @@ CONFIGURATIONS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str]]]
     "erring-mended": (ERRING, {}, {"checker.sigma": "0.15"}),
 }
 SIZES = (500, 1_000, 2_500, 5_000, 10_000)
+BY_THEMSELVES: tuple[Gate, ...] = (EditedGate(), BlankGate(), KeptGate(0.5, "ssim<0.5"), KeptGate(0.8, "ssim<0.8"))
 
 
 def build(out: Path, name: str, seeds: int) -> None:
@@ -46,8 +52,22 @@ def build(out: Path, name: str, seeds: int) -> None:
     print(name, outcome.progress.describe(), flush=True)
 
 
+class MemoryFeatures:
+    """Features of one row's images."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str, str], str] = {}
+
+    async def find(self, digest: str, kind: str, version: str) -> str | None:
+        return self.values.get((digest, kind))
+
+    def keep(self, digest: str, kind: str, version: str, value: str) -> None:
+        self.values[digest, kind] = value
+
+
 def show(name: str, out: Path) -> None:
     blobs = Blobs(out / "blobs")
+    ungated = read_manifest(out).options["gates"] == "none"
     rows = kept = right = 0
     turns = 0
     found: Counter[str] = Counter()
@@ -59,9 +79,12 @@ def show(name: str, out: Path) -> None:
             kept += 1
             turns += len(row.draft.turns)
             right += not find_faults(row.draft, blobs)
+        context = Context(Tools({}, blobs, MemoryFeatures()), row.number)
         for attempt in row.attempts:
             if attempt.role in ("editor", "mender"):
                 count_attempt(attempt, blobs, edits, found, lost)
+            if ungated and attempt.role == "editor":
+                asyncio.run(count_by_itself(attempt, context, found, lost))
     print(
         f"{name:<15}{rows:>8,} seeds{kept:>8,} kept ({kept / rows:.1%}), {turns / max(1, kept):.2f} turns each, "
         f"purity {right / max(1, kept):.2%}"
@@ -69,7 +92,7 @@ def show(name: str, out: Path) -> None:
     print(f"{'':<15}{edits[False]:>8,} faulty edits, {edits[True]:,} right ones")
     for gate in sorted({*found, *lost}):
         print(
-            f"{'':<15}  {gate:<10} finds {found[gate] / max(1, edits[False]):>6.1%} of the faulty, "
+            f"{'':<15}  {gate:<24} finds {found[gate] / max(1, edits[False]):>6.1%} of the faulty, "
             f"loses {lost[gate] / max(1, edits[True]):>7.3%} of the right"
         )
 
@@ -83,6 +106,17 @@ def count_attempt(
     for verdict in attempt.verdicts:
         if not verdict.passed:
             (lost if is_right else found)[verdict.gate] += 1
+
+
+async def count_by_itself(attempt: Attempt, context: Context, found: Counter[str], lost: Counter[str]) -> None:
+    """Count what each gate on pixels says of one edit."""
+    if attempt.image is None:
+        return
+    is_right = is_right_attempt(attempt, context.blobs)
+    order = Order(attempt.item, attempt.prompt, attempt.shown, "edit" if len(attempt.shown) == 1 else "fuse")
+    for gate in BY_THEMSELVES:
+        if not (await gate.check(order, attempt.image, context)).passed:
+            (lost if is_right else found)[f"{gate.name}, by itself"] += 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """`weave-recall`: something is removed, other things happen, and it is wanted back.
 
 The writer scripts the rounds, and most scripts fail the instruction filter. The images of those that pass are made by
-all painters at once, and the better one stays. An image that nobody could make leaves with every turn that sees it.
+all painters at once, and the better one stays; where there are editors, they make all images but the first. An image
+that nobody could make leaves with every turn that sees it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,8 @@ class Recall(Recipe):
     roles = (
         Role("writer", "text", "scripts the rounds"),
         Role("painter", "image", "draws and edits; of several the best image stays", sees=True, several=True),
-        Role("mender", "image", "repeats what all painters did wrong", optional=True, sees=True),
+        Role("editor", "image", "edits instead of the painters", optional=True, sees=True, several=True),
+        Role("mender", "image", "repeats what they all did wrong", optional=True, sees=True),
         Role("checker", "text", "filters scripts and scores images", optional=True, sees=True),
     )
     Options = RecallOptions
@@ -54,12 +56,21 @@ class Recall(Recipe):
             Step("write", self.write, "a script of rounds, one of which restores what another took", ("writer",)),
             Step("filter", self.filter, "scripts whose rounds do not fit together are dropped", ("checker",)),
             Step("draw", self.draw, "the first image, by all painters", ("painter", "mender", "checker")),
-            Step("edit", self.edit, "one image for each round, by all painters", ("painter", "mender", "checker")),
+            Step(
+                "edit",
+                self.edit,
+                "one image for each round, by all painters or editors",
+                ("painter", "editor", "mender", "checker"),
+            ),
             Step("assemble", self.assemble, "what lost its images leaves, the rest is renumbered"),
         )
 
     def gates(self, context: Context) -> list[Gate]:
         return choose_gates(self.options, has_checker=context.has("checker"))
+
+    def makers(self, context: Context) -> list[str]:
+        """Who makes the images of the rounds, all at once."""
+        return context.players("editor") or context.players("painter")
 
     async def write(self, row: Row, context: Context) -> Row:
         rounds = self.options.rounds
@@ -93,7 +104,7 @@ class Recall(Recipe):
 
     async def draw(self, row: Row, context: Context) -> Row:
         order = Order("image 1", row.facts["script"]["caption"])
-        image, attempts = await self._make(order, context)
+        image, attempts = await self._make(order, context.players("painter"), context)
         row = add_attempts(row, attempts)
         if image is None:
             raise Dropped("the first image could not be drawn", row=row)
@@ -107,7 +118,7 @@ class Recall(Recipe):
             if order is None:  # it is about an image that could not be made
                 images.append(None)
                 continue
-            image, attempts = await self._make(order, context)
+            image, attempts = await self._make(order, self.makers(context), context)
             all_attempts += attempts
             images.append(image)
         row = add_attempts(row, all_attempts)
@@ -124,10 +135,10 @@ class Recall(Recipe):
                 raise Dropped(problem)
         return replace(row, draft=draft, facts={})
 
-    async def _make(self, order: Order, context: Context) -> tuple[Image | None, list[Attempt]]:
-        """Have all painters make an image; if none of them is good enough, the mender."""
+    async def _make(self, order: Order, makers: Sequence[str], context: Context) -> tuple[Image | None, list[Attempt]]:
+        """Have all makers make an image; if none of theirs is good enough, the mender."""
         gates = self.gates(context)
-        image, attempts = await make_best_image(order, context.players("painter"), gates, context)
+        image, attempts = await make_best_image(order, makers, gates, context)
         must_mend = image is None or context.is_flagging
         if must_mend and context.has("mender") and self.options.mends:
             menders = ["mender"] * self.options.mends

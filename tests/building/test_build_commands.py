@@ -27,7 +27,7 @@ def test_list_names_every_recipe_with_its_roles():
         "weave-fusion",
         "weave-recall",
     ]
-    assert "roles: writer, painter, mender, checker" in text
+    assert text.count("roles: writer, painter, editor, mender, checker") == 4
 
 
 def test_show_draws_the_steps_with_who_is_asked():
@@ -36,7 +36,7 @@ def test_show_draws_the_steps_with_who_is_asked():
     assert [line.split()[0] for line in steps] == [
         *("seeds", "|", "write", "|", "filter", "|", "draw", "|", "edit", "|", "assemble", "|", "dialogues")
     ]
-    assert steps[8].endswith("[painter, mender, checker]")
+    assert steps[8].endswith("[painter, editor, mender, checker]")
 
 
 def test_help_has_the_roles_and_the_options_of_the_recipe():
@@ -90,3 +90,16 @@ def test_originals_and_captions_that_cannot_do_are_refused(tmp_path: Path):
             weft("weave-fusion", *roles, *words)
         assert message in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_build_with_failed_seeds_says_what_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "models.py").write_text("def broken(messages, want):\n    raise ValueError('the brush is lost')\n")
+    monkeypatch.chdir(tmp_path)
+    models = ("--writer", "tabletop/oracle", "--painter", "models.py:broken", "--checker", "tabletop/exact")
+    done = CliRunner().invoke(app, ["build", "tabletop-recall", "--seeds", "1", *models, "--out", "out"])
+    assert done.exit_code == 1
+    assert "the last of them: seed 0, step draw: painter models.py:broken: " in done.stdout
+    assert "ValueError: the brush is lost" in done.stdout
+    status = weft("status", "out")
+    assert "1 a call failed (tried again by the same command)" in status
+    assert "the first that failed: seed 0: painter models.py:broken: " in status

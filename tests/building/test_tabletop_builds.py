@@ -80,6 +80,16 @@ def test_two_painters_that_are_one_model_draw_twice_and_the_mender_once_more(tmp
     assert len(set(keys)) == len(keys) and any(attempt.role == "mender" for row in rows for attempt in row.attempts)
 
 
+def test_editors_edit_instead_of_the_painters_and_the_better_image_stays(tmp_path: Path):
+    models = {**RECALL, "painter": "tabletop/oracle", "editor": "tabletop/faulty,tabletop/oracle"}
+    rows = build(tmp_path, "tabletop-recall", models, seeds=8, model_options={"editor.rate": "0.5"})
+    makers = {(attempt.item == "image 1", attempt.role) for row in rows for attempt in row.attempts}
+    assert makers == {(True, "painter"), (False, "editor"), (False, "editor-2")}
+    chosen = [attempt.role for row in rows for attempt in row.attempts if attempt.chosen]
+    assert chosen.count("editor") >= 8 and chosen.count("editor-2") >= 8
+    assert all(row.outcome == "kept" for row in rows)
+
+
 def test_scripts_that_do_not_fit_together_are_filtered(tmp_path: Path):
     models = {**RECALL, "painter": "tabletop/oracle"}
     rows = build(tmp_path, "tabletop-recall", models, seeds=30, model_options={"writer.error": "0.75"})

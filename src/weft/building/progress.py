@@ -20,12 +20,15 @@ class BuildProgress:
     calls: Mapping[str, Caller] = field(default_factory=dict[str, Caller])  # by role, where they are made here
     remote_calls: Counter[str] = field(default_factory=Counter[str])  # made by workers elsewhere
     remote_cost: float = 0.0
+    last_failure: str = ""  # which seed failed last, where, and why
 
     def add(self, row: Row) -> None:
         self.done += 1
         self.outcomes[row.outcome] += 1
         if row.outcome != "kept":
             self.dropped[f"{row.step}: {row.reason}"] += 1
+        if row.outcome == "failed":
+            self.last_failure = f"seed {row.number}, step {row.step}: {row.detail or row.reason}"
 
     @property
     def made_calls(self) -> int:

@@ -21,6 +21,7 @@ class StepYield(Struct, frozen=True):
     entered: int
     left: int
     reasons: Mapping[str, int]  # why rows ended here
+    failure: str = ""  # what exactly happened to the first row that failed here
 
 
 class BuildStatus(Struct, frozen=True):
@@ -65,7 +66,7 @@ def read_status(out: Path) -> BuildStatus:
         parts=len(parts),
         parts_done=len(parts) - len(open_parts),
         outcomes=dict(totals.outcomes),
-        steps=find_yields(totals.ended, manifest.steps, totals.rows),
+        steps=find_yields(totals.ended, manifest.steps, totals.rows, totals.failures),
         counts=dict(totals.counts),
         turns=totals.turns,
         images=totals.images,
@@ -74,7 +75,9 @@ def read_status(out: Path) -> BuildStatus:
     )
 
 
-def find_yields(ended: Mapping[str, Counter[str]], steps: Sequence[str], rows: int) -> list[StepYield]:
+def find_yields(
+    ended: Mapping[str, Counter[str]], steps: Sequence[str], rows: int, failures: Mapping[str, str]
+) -> list[StepYield]:
     """Return the yield of each step, from the rows that ended in each, by reason."""
     yields: list[StepYield] = []
     entered = rows
@@ -82,7 +85,7 @@ def find_yields(ended: Mapping[str, Counter[str]], steps: Sequence[str], rows: i
     for step in [*names, *(name for name in ended if name not in names)]:
         reasons = ended.get(step, Counter())
         left = entered - reasons.total()
-        yields.append(StepYield(step, entered, left, dict(reasons.most_common())))
+        yields.append(StepYield(step, entered, left, dict(reasons.most_common()), failures.get(step, "")))
         entered = left
     return yields
 
@@ -94,6 +97,7 @@ class _Totals:
         self.rows = 0
         self.outcomes: Counter[str] = Counter()
         self.ended: dict[str, Counter[str]] = {}  # by step and reason
+        self.failures: dict[str, str] = {}  # the first one, by step
         self.counts: Counter[str] = Counter()
         self.turns = 0
         self.images = 0
@@ -113,6 +117,8 @@ class _Totals:
         if row.outcome != "kept":
             reason = row.reason if row.outcome == "dropped" else f"{row.reason} (tried again by the same command)"
             self.ended.setdefault(row.step, Counter())[reason] += 1
+            if row.outcome == "failed":
+                self.failures.setdefault(row.step, f"seed {row.number}: {row.detail or row.reason}")
         elif row.draft is not None:
             self.turns += len(row.draft.turns)
             self.images += len(row.draft.images)

@@ -47,6 +47,7 @@ def report(outcome: BuildOutcome) -> int:
     say(f"dataset: {outcome.out}; yields and reasons: weft build status {outcome.out}")
     if outcome.failed:
         say(f"{outcome.failed} seeds failed through no fault of their own: the same command tries them again")
+        say(f"the last of them: {outcome.progress.last_failure}")
         return INCOMPLETE
     return COMPLETE
 

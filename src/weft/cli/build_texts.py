@@ -64,6 +64,8 @@ def describe_status(status: BuildStatus, out: Path) -> Iterator[str]:
         yield f"{step.step:<12}{step.entered:>9,}{step.left:>9,}{share:>8}"
         for reason, count in step.reasons.items():
             yield f"{'':<14}{count:,} {reason}"
+        if step.failure:
+            yield f"{'':<14}the first that failed: {step.failure}"
     if status.counts:
         yield ""
         for name, count in sorted(status.counts.items()):
