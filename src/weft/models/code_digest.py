@@ -31,7 +31,8 @@ PLACE_VARIABLES = frozenset(
     | {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM"}
     | {"HOME", "USER", "PATH", "PWD", "TMPDIR", "HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME"}
 )
-LOOK_UPS = frozenset({"getattr", "globals", "vars", "__dict__", "modules", "eval", "exec"})  # of names in a text
+ATTRIBUTE_LOOK_UPS = frozenset({"getattr", "vars", "__dict__"})
+LOOK_UPS = ATTRIBUTE_LOOK_UPS | {"globals", "modules", "eval", "exec"}  # of names in a text
 
 
 class CodeSource(Struct, frozen=True):
@@ -108,7 +109,10 @@ def is_installed(module: str, file: str | None) -> bool:
         return True
     if package == "__main__":
         return False
-    if file is None:  # compiled into Python
+    if file is None:  # compiled into Python, or into a library
+        outer = sys.modules.get(package)
+        if outer is not None and package != module and module_file(outer) is not None:
+            return is_installed(package, module_file(outer))
         return package in sys.builtin_module_names or package in sys.stdlib_module_names
     if file.startswith("<frozen"):
         return True
@@ -188,7 +192,9 @@ def _code_text(code: CodeType) -> str:
             constants.append(repr(sorted(cast("frozenset[Any]", constant), key=repr)))
         else:
             constants.append(repr(constant))
-    return f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames} {code.co_freevars}"
+    names = f"{code.co_names} {code.co_varnames} {code.co_freevars}"
+    parameters = f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount} {code.co_flags}"
+    return f"{code.co_code.hex()} {code.co_exceptiontable.hex()} {constants} {names} {parameters}"
 
 
 def names_in(code: CodeType) -> set[str]:
@@ -204,7 +210,7 @@ def global_names_in(code: CodeType) -> set[str]:
     """Return the names of globals that code looks up, also those in a text, as in `globals()["net"]`."""
     names = set(_loaded_globals(code))
     if names_in(code) & LOOK_UPS:
-        names |= set(_texts_in(code))
+        names |= _names_as_texts_in(code)
     return names
 
 
@@ -212,7 +218,7 @@ def attribute_names_in(code: CodeType) -> set[str]:
     """Return the names that code may look up in modules, also those in a text, as in `getattr(module, "net")`."""
     names = names_in(code)
     if names & LOOK_UPS:
-        names |= set(_texts_in(code))
+        names |= _names_as_texts_in(code)
     return names
 
 
@@ -220,7 +226,7 @@ def read_environment(code: CodeType) -> Iterator[str]:
     """Yield the environment variables that code names, with their values; no secrets, and not where a process runs."""
     if not names_in(code) & ENVIRONMENT_READERS:
         return
-    for name in sorted(set(_texts_in(code)) & os.environ.keys() - PLACE_VARIABLES):
+    for name in sorted(_names_as_texts_in(code) & os.environ.keys() - PLACE_VARIABLES):
         if not SECRET_NAME.search(name):
             yield f"{name}={os.environ[name]}"
 
@@ -234,12 +240,17 @@ def _loaded_globals(code: CodeType) -> Iterator[str]:
             yield from _loaded_globals(constant)
 
 
-def _texts_in(code: CodeType) -> Iterator[str]:
+def texts_in(code: CodeType) -> Iterator[str]:
+    """Yield all texts that code and the functions inside of it name."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _texts_in(constant)
-        elif isinstance(constant, str) and constant.isidentifier():
+            yield from texts_in(constant)
+        elif isinstance(constant, str):
             yield constant
+
+
+def _names_as_texts_in(code: CodeType) -> set[str]:
+    return {text for text in texts_in(code) if text.isidentifier()}
 
 
 def import_modules_in(function: FunctionType) -> list[ModuleType]:

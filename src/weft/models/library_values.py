@@ -105,11 +105,17 @@ def _describe_module(torch: Any, module: Any) -> LibraryValue:
             optional[name] = own
         else:
             followed[name] = own
+    # of all modules, whatever net they are in
+    everywhere: Any = torch.nn.modules.module
+    global_hooks: list[Any] = [vars(everywhere)[f"_global{key}"] for key in HOOKS]
+    if any(global_hooks):
+        followed["global hooks"] = global_hooks
     # what is stored in another form, such as quantised weights
     state: dict[str, Any] = torch.nn.Module.state_dict(module)
     followed["weights"] = weights
     followed["other weights"] = {key: state[key] for key in state if key not in weights}
-    return LibraryValue("module", (), followed, optional)
+    settings = (str(torch.get_default_dtype()), str(torch.get_float32_matmul_precision()))  # of the whole process
+    return LibraryValue("module", settings, followed, optional)
 
 
 def _describe_image(image: Any) -> LibraryValue:

@@ -3,7 +3,6 @@
 import hashlib
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from weft.errors import UserError
@@ -19,6 +18,7 @@ CHECKPOINT_FILES = (
     "params.json",
     "trainer_state.json",
 )
+PIPELINE_FILES = ("model_index.json", "modules.json")  # of a folder whose parts are in folders below it
 WEIGHT_SUFFIXES = (
     ".safetensors",
     ".pt",
@@ -67,14 +67,20 @@ class NamedWeights:
 
     def _digest_files(self, path: Path) -> str:
         files = _files_at(path)
-        below = _stamps_below(files, path)
+        parts = _files_below(files, path)
+        below: list[str] = []
+        if any(file.name in PIPELINE_FILES for file in files):
+            files += parts
+        else:
+            below = [_stamp(file, path) for file in parts]
         if not any(file.suffix in WEIGHT_SUFFIXES for file in files) and not below:
             return ""
         try:
             digests = digest_files([file.absolute() for file in files], self._memory)
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error}") from None
-        content = "\0".join((*(file.name for file in files), *digests, *below))
+        names = [file.relative_to(path).as_posix() if path.is_dir() else file.name for file in files]
+        content = "\0".join((*names, *digests, *below))
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -92,23 +98,28 @@ def _files_at(path: Path) -> list[Path]:
         return []
 
 
-def _stamps_below(files: Sequence[Path], folder: Path) -> list[str]:
-    """Return the weights in the folders below a checkpoint, such as a pipeline's parts, each with its size and time.
+def _files_below(files: Sequence[Path], folder: Path) -> list[Path]:
+    """Return the weights in the folders below a checkpoint, such as a pipeline's parts.
 
     A folder that is no checkpoint itself may have many below it: they are not looked at.
     """
     if not any(file.name in CHECKPOINT_FILES for file in files):
         return []
-    stamps: list[str] = []
+    below: list[Path] = []
     for parent, folders, names in os.walk(folder):
         place = Path(parent)
         if place == folder:
             continue
         if len(place.parts) - len(folder.parts) >= MAX_DEPTH:
             folders.clear()
-        for file in sorted(place / name for name in names):
-            if file.suffix in WEIGHT_SUFFIXES:
-                with suppress(OSError):
-                    stat = file.stat()
-                    stamps.append(f"{file.relative_to(folder).as_posix()} {stat.st_size} {stat.st_mtime_ns}")
-    return sorted(stamps)
+        below += [place / name for name in names if Path(name).suffix in WEIGHT_SUFFIXES]
+    return sorted(below)
+
+
+def _stamp(file: Path, folder: Path) -> str:
+    """Return what tells a file from its next version without reading it: other checkpoints of a training are large."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return f"{file} cannot be read"
+    return f"{file.relative_to(folder).as_posix()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"

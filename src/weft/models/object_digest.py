@@ -16,85 +16,65 @@ import contextlib
 import copyreg
 import enum
 import functools
-import gc
 import hashlib
 import inspect
-import logging
-import re
 import sys
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import (
     BuiltinFunctionType,
     CellType,
-    ClassMethodDescriptorType,
     CodeType,
     FunctionType,
-    GetSetDescriptorType,
     MappingProxyType,
-    MemberDescriptorType,
-    MethodDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
-    WrapperDescriptorType,
 )
 from typing import Any, cast
 
 from msgspec import Struct
 
 from weft.models.code_digest import (
+    ATTRIBUTE_LOOK_UPS,
     attribute_names_in,
     global_names_in,
     import_modules_in,
     installed_source,
     is_installed,
     is_installed_class,
-    is_installed_code,
     module_file,
     module_source,
     names_in,
     read_environment,
     source_of,
+    texts_in,
 )
 from weft.models.library_values import LibraryValue, Unseen, describe_value
 from weft.models.named_weights import NamedWeights
-from weft.models.object_state import has_hidden_state, state_of
-from weft.store.blobs import Blobs
+from weft.models.object_kinds import (
+    ADDED_NAMES,
+    CLASS_STATEMENT_NAMES,
+    DESCRIPTORS,
+    IGNORED_TYPES,
+    PLAIN_TYPES,
+    SEQUENCES,
+    LruCache,
+    builtin_base,
+    describe_place,
+    is_disguised,
+    is_followed,
+    is_users_own,
+    item_name,
+    type_name,
+)
+from weft.models.object_state import has_hidden_state, is_named, results_of, state_of, without_hashes
+from weft.models.patched_code import patches_in_class, patches_in_module
+from weft.models.read_files import READER_FUNCTIONS, named_file, readers_in
 
-PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
-SEQUENCES = (list, tuple, deque, set, frozenset, dict)
 MAX_VALUES = 200_000  # that are followed; a larger object is opaque
 MAX_DECIMAL_BITS = 4096  # Python refuses to write much longer integers as decimals
-# Names of functions that read files, settings or servers when they are called.
-READERS = frozenset(
-    {"open", "load", "load_file", "from_pretrained", "from_single_file", "read_bytes", "read_text", "memmap"}
-    | {"safe_load", "loadtxt", "genfromtxt", "fromfile", "imread", "read_csv", "read_json", "read_parquet"}
-    | {"environ", "getenv", "urlopen", "request", "post", "create", "import_module", "hf_hub_download"}
-    | {"requests", "httpx", "subprocess", "socket", "connect", "popen", "globals", "eval", "exec", "__import__"}
-    | {"parse_args", "stdin", "input"}
-)
-# What has a state, but none that changes an answer.
-IGNORED_TYPES: tuple[type, ...] = (
-    type(threading.Lock()),
-    type(threading.RLock()),
-    threading.Event,
-    threading.Condition,
-    threading.Semaphore,
-    logging.Logger,
-    Blobs,  # where images are stored, not what they show
-)
-CLASS_STATEMENT_NAMES = frozenset({"__module__", "__qualname__", "__doc__", "__firstlineno__"})  # of every class
-DESCRIPTORS = (
-    MethodDescriptorType,
-    WrapperDescriptorType,
-    ClassMethodDescriptorType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-)
-LruCache = type(functools.lru_cache(len))
 
 
 class ObjectDigest(Struct, frozen=True):
@@ -130,8 +110,10 @@ class _Walk:
         self.readers: dict[str, None] = {}
         self._digests: dict[tuple[int, bool], str] = {}  # by id; a value that is being visited has its number
         self._kept: list[Any] = []  # so that an id stays the same value's
+        self._patched: set[int] = set()  # installed modules and classes, by id, that were searched for the user's own
         self._weights = NamedWeights(memory)
         self._optional = False  # whether what is opaque is left out
+        self._in_library = False  # whether that is so because a library's object holds it
         self._owner: Any = None  # the lasting object whose content, made for this walk, is being followed
         self._path: list[tuple[str, Any]] = []  # the values that are being visited, with the way to each
 
@@ -145,6 +127,11 @@ class _Walk:
         """Return the digest of a value; `name` is the way to it, for people."""
         if type(value) in PLAIN_TYPES:
             return self._plain(value)
+        if self._in_library and not is_disguised(value) and is_users_own(value):
+            self._optional = self._in_library = False  # the user's own counts wherever a library holds it
+            digest = self.visit(value, name)
+            self._optional = self._in_library = True
+            return digest
         key = (id(value), self._optional)
         if key in self._digests:
             return self._digests[key]
@@ -163,32 +150,29 @@ class _Walk:
 
     def _unseen(self, value: Any, name: str) -> str:
         if not self._optional:
-            self.opaque[self._describe(value, name)] = None
+            self.opaque[describe_place(self._path, value, name)] = None
             self.opaque_values.append(value if self._owner is None else self._owner)
-        return self.combine("opaque", _type_name(cast(Any, type(value))))
-
-    def _describe(self, value: Any, name: str) -> str:
-        """Return what the user knows a value by: the first object on the way to it that is not of the user's own."""
-        for outer_name, outer in self._path:
-            if outer_name and _is_library_object(outer):
-                name, value = outer_name, outer
-                break
-        if not name:
-            return type(value).__name__
-        return f"{_attribute_path(name)} ({type(value).__name__})"
+        return self.combine("opaque", type_name(cast(Any, type(value))))
 
     def _plain(self, value: Any) -> str:
         file = ""
         if isinstance(value, str):
             file = self._weights.digest(value)
+            self._note_named_file(value, file)
         if isinstance(value, bytes):
             return self.combine("bytes", hashlib.sha256(value).hexdigest())
         if isinstance(value, int) and value.bit_length() > MAX_DECIMAL_BITS:
             return self.combine("int", hex(value))
         return self.combine(type(value).__name__, repr(value), file)
 
+    def _note_named_file(self, text: str, weights: str) -> None:
+        if not weights and not self._optional and named_file(text):
+            self.readers[text] = None
+
     def _follow(self, value: Any, name: str) -> str:
         """Return the digest of a value by its kind. Raises _Unseen for what cannot be seen."""
+        if is_disguised(value):
+            return self._disguised(value, name)
         if isinstance(value, ModuleType):
             return self._whole_module(value, name)
         if isinstance(value, FunctionType):
@@ -217,8 +201,24 @@ class _Walk:
 
     def _module(self, module: ModuleType) -> str:
         if is_installed(module.__name__, module_file(module)):
-            return self.combine("module", module.__name__)
+            return self.combine("module", module.__name__, *self._patches_of(module))
         return self.combine("module", module.__name__, module_source(module))
+
+    def _patches_of(self, place: ModuleType | type) -> Iterator[str]:
+        """Yield what the user has put into an installed module or class. Each place is looked at once."""
+        if id(place) not in self._patched:
+            self._patched.add(id(place))
+            patches = patches_in_class(place) if isinstance(place, type) else patches_in_module(place)
+            for name, value in sorted(patches.items()):
+                yield from (name, self.visit(value, name))
+
+    def _patches_around(self, item: FunctionType | type) -> Iterator[str]:
+        """Yield what the user has put into an installed function's module, or into a class and its module."""
+        if isinstance(item, type):
+            yield from self._patches_of(item)
+        module = sys.modules.get(str(item.__module__))
+        if isinstance(module, ModuleType):
+            yield from self._patches_of(module)
 
     def _whole_module(self, module: ModuleType, name: str) -> str:
         """Return the digest of a module that is an attribute or an argument: nobody can say what is taken from it."""
@@ -230,20 +230,17 @@ class _Walk:
 
     def _cached_results(self, cached: Any) -> Iterator[str]:
         """Yield digests of what an lru_cache holds and somebody may have changed since, such as a net."""
-        results: list[Any] = []
-        for value in gc.get_referents(cached):
-            results += cast("dict[Any, Any]", value).values() if isinstance(value, dict) else [value]
-        # the links of its list are named with their results
-        ignored = (*PLAIN_TYPES, type, FunctionType)
-        changeable = [result for result in results if not isinstance(result, ignored) and not _is_link(result)]
-        yield from sorted(self.visit(result, "cached") for result in changeable)
+        results = [
+            result for result in results_of(cached) if not isinstance(result, (*PLAIN_TYPES, type, FunctionType))
+        ]
+        yield from sorted(self.visit(result, "cached") for result in results)
 
     def _function(self, function: FunctionType, name: str) -> str:
         code = function.__code__
         parts = [str(function.__module__), function.__qualname__]
         installed = is_installed(str(function.__module__), code.co_filename)
         if installed:
-            parts.append(installed_source(str(function.__module__)))
+            parts += [installed_source(str(function.__module__)), *self._patches_around(function)]
         else:
             parts += [source_of(function), self.visit((function.__defaults__, function.__kwdefaults__), name)]
             parts += [function.__name__, self._description(function)]
@@ -253,10 +250,10 @@ class _Walk:
             parts.append(self._attributes(vars(function), ""))
         if not installed:
             parts += self._used_globals(function)
-            parts += self._files_in(code)
+            parts += [self._plain(text) for text in texts_in(code)]
             parts += read_environment(code)
             if not self._optional:
-                self.readers.update(dict.fromkeys(sorted(names_in(code) & READERS)))
+                self.readers.update(dict.fromkeys(readers_in(code)))
         return self.combine("function", *parts)
 
     def _free_variable(self, cell: CellType, name: str, code: CodeType) -> Iterator[str]:
@@ -288,6 +285,10 @@ class _Walk:
                 yield from self._used_attributes(value, names, [])
             else:
                 yield from (name, self.visit(value, name))
+        if {"modules", "__name__"} <= names_in(function.__code__):
+            own_module = sys.modules.get(str(function.__globals__.get("__name__")))
+            if own_module is not None:
+                yield from self._used_attributes(own_module, names, [])
         try:
             modules = import_modules_in(function)
         except Exception as error:
@@ -309,6 +310,8 @@ class _Walk:
             return
         seen.append(module)
         installed = is_installed(module.__name__, module_file(module))
+        if not installed:
+            yield from self._computed_attributes(module, names)
         for name in sorted(vars(module).keys() & set(names)):
             value = vars(module)[name]
             if isinstance(value, ModuleType):
@@ -318,19 +321,16 @@ class _Walk:
                 for module in [sys.modules[key] for key in sorted(sys.modules.keys() & set(names))]:
                     yield self._module(module)
                     yield from self._used_attributes(module, names, seen)
-            elif not installed or type(value) in PLAIN_TYPES or value is sys.argv:
+            elif not installed or type(value) in PLAIN_TYPES or value is sys.argv or is_followed(value):
                 yield from (name, self.visit(value, name))
-            elif isinstance(value, (FunctionType, type)):
-                own = not is_installed_code(value)
-                yield from (name, self.visit(value, name) if own else installed_source(str(value.__module__)))
 
-    def _files_in(self, code: CodeType) -> Iterator[str]:
-        """Yield the digests of files of weights that the code names."""
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                yield from self._files_in(constant)
-            elif isinstance(constant, str):
-                yield self._weights.digest(constant)
+    def _computed_attributes(self, module: ModuleType, names: Iterable[str]) -> Iterator[str]:
+        """Yield the digests of what code may take from a user's module without its name in the code."""
+        if "__getattr__" in vars(module):
+            yield self.visit(vars(module)["__getattr__"], f"{module.__name__}.__getattr__")
+        if not ATTRIBUTE_LOOK_UPS.isdisjoint(names) and module.__name__ != "__main__":
+            public = {key: value for key, value in vars(module).items() if not key.startswith("__")}
+            yield self._optionally(public)
 
     def _partial(self, partial: "functools.partial[Any]", name: str) -> str:
         arguments = (partial.args, partial.keywords, vars(partial))
@@ -344,7 +344,7 @@ class _Walk:
     def _class(self, kind: type, name: str) -> str:
         where = (str(kind.__module__), kind.__qualname__)
         if is_installed_class(kind):
-            return self.combine("class", *where, installed_source(kind.__module__))
+            return self.combine("class", *where, installed_source(kind.__module__), *self._patches_around(kind))
         parts = [*where, kind.__name__, source_of(kind), self._description(kind)]
         parts += [self.visit(base, name) for base in (*kind.__bases__, type(kind))]
         for key, value in sorted(vars(kind).items()):
@@ -354,7 +354,10 @@ class _Walk:
                 continue
             is_data = not (callable(value) or hasattr(value, "__get__"))
             if key.startswith("__") and is_data and type(value) not in PLAIN_TYPES:
-                continue  # what the class statement, or a metaclass, adds to what the source says
+                if key in ADDED_NAMES or type(value) not in SEQUENCES:
+                    continue  # what the class statement, or a metaclass, adds to what the source says
+                parts += [key, self._optionally(value)]
+                continue
             parts += [key, self.visit(value, f"{kind.__name__}.{key}")]
         return self.combine("class", *parts)
 
@@ -367,19 +370,35 @@ class _Walk:
         if not module_source(sys.modules.get(str(item.__module__))):
             with contextlib.suppress(Exception):  # those that are evaluated late may name what is not there
                 annotations = inspect.get_annotations(item)
-        was_optional, self._optional = self._optional, True
-        digest = self.visit(item.__doc__, "") + self.visit(annotations, "")
-        self._optional = was_optional
+        return self._optionally(item.__doc__) + self._optionally(annotations)
+
+    def _optionally(self, value: Any) -> str:
+        """Return the digest of what can be seen of a value; what cannot is left out."""
+        before = self._optional, self._in_library
+        self._optional, self._in_library = True, False
+        digest = self.visit(value, "")
+        self._optional, self._in_library = before
         return digest
 
     def _builtin(self, function: BuiltinFunctionType | MethodWrapperType, name: str) -> str:
         owner: Any = function.__self__
         parts = [function.__qualname__]
-        if owner is not None and not isinstance(owner, ModuleType):
+        if function in READER_FUNCTIONS:
+            self.readers[function.__name__] = None
+        if isinstance(owner, ModuleType):
+            parts.append(self._module(owner))
+        elif owner is not None:
             parts.append(self.visit(owner, name))
         return self.combine("builtin", *parts)
 
     # data
+
+    def _disguised(self, value: Any, name: str) -> str:
+        """Return the digest of a proxy by what it is made of, whatever it says that it is."""
+        kind: type[Any] = cast(Any, type(value))
+        if has_hidden_state(kind):
+            raise Unseen
+        return self.combine("proxy", self.visit(kind, name), self._attributes(state_of(value), name))
 
     def _instance(self, value: Any, name: str) -> str:
         kind: type[Any] = cast(Any, type(value))
@@ -399,16 +418,19 @@ class _Walk:
             base = self._collection(value, name)
             return self.combine("subclass", class_digest, base, self._attributes(state_of(value), name))
         if not has_hidden_state(kind):
-            return self.combine("object", class_digest, self._attributes(state_of(value), name))
+            state = without_hashes(value) if is_installed_class(kind) else state_of(value)
+            return self.combine("object", class_digest, self._attributes(state, name))
         if not is_installed_class(kind):
             raise Unseen
         return self.combine("reduced", class_digest, self._reduced(value, name))
 
     def _library_value(self, value: Any, content: LibraryValue, name: str) -> str:
         followed = self._owned(value, dict(content.followed), name)
-        was_optional, self._optional = self._optional, True
+        before = self._optional, self._in_library
+        self._in_library = self._in_library or not self._optional
+        self._optional = True
         optional = self._owned(value, dict(content.optional), name)
-        self._optional = was_optional
+        self._optional, self._in_library = before
         return self.combine(content.kind, *content.facts, followed, optional)
 
     def _owned(self, owner: Any, content: Any, name: str) -> str:
@@ -432,10 +454,10 @@ class _Walk:
             pairs: list[str] = []
             # a list, for what is followed may import a module, and so change a dict such as sys.modules
             for key, item in list(dict[Any, Any].items(cast("dict[Any, Any]", value))):
-                pairs.append(self.visit(key, name) + self.visit(item, _item_name(name, key)))
+                pairs.append(self.visit(key, name) + self.visit(item, item_name(name, key)))
             return self.combine("dict", *pairs)
         if isinstance(value, SEQUENCES):
-            kind = _builtin_base(value, SEQUENCES)
+            kind = builtin_base(value, SEQUENCES)
             members = [
                 self.visit(item, name) for item in list(kind.__iter__(value))
             ]  # whatever the class shows of itself
@@ -443,7 +465,7 @@ class _Walk:
                 return self.combine("set", *sorted(members))
             length = cast("deque[Any]", value).maxlen if isinstance(value, deque) else None
             return self.combine("list", str(length), *members)
-        plain = _builtin_base(value, PLAIN_TYPES)
+        plain = builtin_base(value, PLAIN_TYPES)
         # of the built-in type, whatever the class says of itself
         file = self._weights.digest(str.__str__(value)) if isinstance(value, str) else ""
         return self.combine("plain", plain.__repr__(value), file)
@@ -456,6 +478,8 @@ class _Walk:
         except Exception:
             raise Unseen from None
         if isinstance(reduced, str):
+            if not is_named(value, reduced):
+                raise Unseen  # it is not found by its name, so its name says nothing
             return self.combine("global", reduced)
         function, arguments, *rest = cast("Sequence[Any]", reduced)
         parts: list[Any] = [function, arguments]
@@ -463,35 +487,3 @@ class _Walk:
             parts.append(rest[0])
         parts += [list(items) for items in rest[1:3] if items is not None]
         return self.combine("reduced", self._owned(value, parts, name))
-
-
-def _builtin_base(value: Any, kinds: tuple[type, ...]) -> Any:
-    return next(kind for kind in kinds if isinstance(value, kind))
-
-
-def _is_link(value: Any) -> bool:
-    return type(value).__name__ == "_lru_list_elem"
-
-
-def _item_name(name: str, key: Any) -> str:
-    if isinstance(key, (str, int)):
-        return f"{name}[{key!r}]"
-    return name
-
-
-def _is_library_object(value: Any) -> bool:
-    """Return whether a value is an instance of an installed class, and neither code nor a collection."""
-    code = (ModuleType, FunctionType, MethodType, CellType, functools.partial, staticmethod, classmethod, property)
-    if inspect.isclass(value) or isinstance(value, (*code, *SEQUENCES, LruCache)):
-        return False
-    return is_installed_class(cast(Any, type(value)))
-
-
-def _attribute_path(name: str) -> str:
-    """Return the way to a value as a user would write it: `client.pool` for `self['client'].pool`."""
-    path = re.sub(r"\['(\w+)'\]", r".\1", name).removeprefix(".")
-    return path.removeprefix("self.")
-
-
-def _type_name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,8 +1,10 @@
 """What an instance holds: its attributes and slots, and whether there is memory that only a library in C can read."""
 
 import contextlib
-from types import MemberDescriptorType
-from typing import Any
+import gc
+import sys
+from types import MemberDescriptorType, ModuleType
+from typing import Any, cast
 
 POINTER_BYTES = 8
 
@@ -35,3 +37,23 @@ def has_hidden_state(kind: type) -> bool:
         members = [member for member in vars(base).values() if isinstance(member, MemberDescriptorType)]
         visible += POINTER_BYTES * len(members)
     return kind.__basicsize__ > visible
+
+
+def is_named(value: Any, name: str) -> bool:
+    """Return whether a module has a value under a name, so that the name stands for it."""
+    modules: list[Any] = list(sys.modules.values())  # which may hold anything
+    return any(isinstance(module, ModuleType) and vars(module).get(name) is value for module in modules)
+
+
+def without_hashes(value: Any) -> dict[str, Any]:
+    """Return the state of a library's object without hashes that it stores: Python's are others in each process."""
+    state = state_of(value)
+    return {name: part for name, part in state.items() if not (name.endswith("_hash") and type(part) is int)}
+
+
+def results_of(cached: Any) -> list[Any]:
+    """Return what an lru_cache holds; the links of its list are named with their results."""
+    results: list[Any] = []
+    for value in gc.get_referents(cached):
+        results += cast("dict[Any, Any]", value).values() if isinstance(value, dict) else [value]
+    return [result for result in results if type(result).__name__ != "_lru_list_elem"]

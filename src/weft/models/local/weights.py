@@ -2,7 +2,7 @@
 
 A folder is used as it is, without a network; a name is a repository on the Hugging Face hub, or in its cache. Cache
 keys contain the commit of a repository, or a digest of all files of a folder: weights that were trained further in the
-same folder are other weights. Digests are stored by size and time of each file, so that each is computed once. Only
+same folder are other weights. Digests are stored by size and times of each file, so that each is computed once. Only
 safetensors are downloaded and read: other formats can contain programs.
 """
 
@@ -182,7 +182,7 @@ def _explain_hub_error(name: str, error: Exception, file: str = "") -> str:
 def weights_digest(folder: Path, components: Sequence[str], memory: Path) -> str:
     """Return a digest of names and bytes of all files of a model, in its folder and in the `components` below it.
 
-    `memory` is the file that stores digests of single files, by size and time.
+    `memory` is the file that stores digests of single files, by size and times.
     """
     files = _model_files(folder, components)
     lines: list[str] = []
@@ -192,7 +192,7 @@ def weights_digest(folder: Path, components: Sequence[str], memory: Path) -> str
 
 
 def digest_files(files: Sequence[Path], memory: Path | None) -> list[str]:
-    """Return the digests of all bytes of files. `memory` is the file that stores them by size and time."""
+    """Return the digests of all bytes of files. `memory` is the file that stores them by size and times."""
     known: dict[str, str] = {}
     if memory is not None:
         with suppress(OSError, msgspec.DecodeError, ValueError):
@@ -234,7 +234,8 @@ def _stamp_and_digest(known: Mapping[str, str], path: Path) -> tuple[str, str]:
 
 def _stamp(path: Path) -> str:
     stat = path.stat()
-    return f"{path} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"
+    # the time of the last change as well: nobody can set it, and copying a file can keep the other times
+    return f"{path} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino} {stat.st_ctime_ns}"
 
 
 def _digest_file(path: Path) -> str:
