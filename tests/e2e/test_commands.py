@@ -17,6 +17,7 @@ from aiohttp import web
 
 import waiting
 from fakes import Anthropic, Fake, Gemini, Images, OpenAI
+from fakes.base import Asked
 from server import Provider, Seen, drawn
 from toy import more_records, toy_records, write_weave
 from waiting import HANGS
@@ -444,6 +445,12 @@ def test_models_tells_the_matrix_and_try_what_works(weft: Weft, tmp_path: Path, 
     for words in (["try", "reference"], ["try", "nobody/x"], ["presets", "nobody"]):
         wrong = weft("models", *words)
         assert wrong.returncode == 2 and wrong.stderr.startswith("weft: ") and "Traceback" not in wrong.stderr
+
+
+def test_try_holds_an_object_to_its_schema(weft: Weft, stand: Callable[[Fake], Fake], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Asked, "words", '{"colour": 3}')
+    tried = weft("models", "try", stand(Anthropic()).name)
+    assert tried.returncode == 1 and tried.stdout.count("FAILS") == 1 and "Expected `str`, got `int`" in tried.stdout
 
 
 def test_what_a_model_cannot_send_is_said_and_not_asked(weft: Weft, toy: Path, stand: Callable[[Fake], Fake]):

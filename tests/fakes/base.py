@@ -45,6 +45,15 @@ class Asked:
         return drawn(json.dumps([self.flow, self.seed, self.size]), 48)
 
     @property
+    def words(self) -> str:
+        """What it says: an object that fits the schema, if it was given one."""
+        if not self.schema:
+            return "hello"
+        samples = {"string": "so", "boolean": True}
+        fields: dict[str, Any] = self.schema.get("properties", {})
+        return json.dumps({name: samples.get(field.get("type"), 5) for name, field in fields.items()})
+
+    @property
     def coded(self) -> str:
         return base64.b64encode(self.drawing).decode()
 

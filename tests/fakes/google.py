@@ -142,7 +142,7 @@ class Gemini(Fake):
         )
 
     def answer(self, asked: Asked) -> dict[str, Any]:
-        text = json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"
+        text = asked.words
         parts: list[dict[str, Any]] = (
             [{"text": text}] if asked.kind == "text" else [{"text": "one "}, _inline(asked.coded)]
         )

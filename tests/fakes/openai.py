@@ -43,7 +43,7 @@ class Chat(Fake):
         said: dict[str, Any] = {
             "role": "assistant",
             "refusal": None,
-            "content": json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello",
+            "content": asked.words,
         }
         if asked.kind != "text":
             said |= {"content": "here it is", "images": [image]}
@@ -333,7 +333,7 @@ class Responses(Fake):
 
     def answer(self, asked: Asked, keeps: bool) -> web.Response:
         name = f"resp_{len(self.seen)}"
-        text = json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"
+        text = asked.words
         said: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
         if self.says == "refused":
             said = {"type": "refusal", "refusal": "I would rather not"}

@@ -1,6 +1,5 @@
 """Everybody else."""
 
-import json
 from typing import Any
 
 from aiohttp import web
@@ -119,7 +118,7 @@ class Anthropic(Fake):
             return reply(
                 {"type": "error", "error": {"type": kind, "message": said}, "request_id": "r"}, status, **headers
             )
-        text = json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"
+        text = asked.words
         content: list[dict[str, Any]] = [] if self.says == "nothing" else [{"type": "text", "text": text}]
         if self.says == "thoughts":
             content = [{"type": "thinking", "thinking": "let me see", "signature": "x"}, *content]

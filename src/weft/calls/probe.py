@@ -11,11 +11,13 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from weft.calls.budget import Budget
 from weft.calls.caller import Caller, EndpointDown, RetryPolicy
 from weft.calls.prices import Price
+from weft.calls.structured_output import UnusableReply, read_reply
 from weft.errors import WeftError
 from weft.models.adapt import adapt_messages_async
 from weft.models.endpoint import Endpoint
@@ -38,6 +40,10 @@ IMAGE = "an image"
 EDIT = "an edit"
 SECOND_TURN = "its own image, a turn later"
 PROBES = (TEXT, JSON, IMAGE, EDIT, SECOND_TURN)
+JSON_PROMPT = (
+    "Which colour has the disc? Reply with one JSON object that fits this schema, and nothing else:\n"
+    + msgspec.json.encode(SCHEMA).decode()
+)
 DRAW = "Draw one red apple on a plain white ground."
 MAX_QUOTED = 60  # characters of a reply in a summary
 
@@ -89,7 +95,7 @@ class _Prober:
     async def run_all(self) -> list[ProbeResult]:
         disc = await asyncio.to_thread(self._draw_disc)
         question = _user(disc, "Which colour has the disc in this picture? One word.")
-        json_question = _user(disc, "Which colour has the disc? Answer in JSON.")
+        json_question = _user(disc, JSON_PROMPT)
         edit_request = _user(disc, "Make the disc in this picture green. Change nothing else.")
         text, by_schema, (image, second_turn), edit = await asyncio.gather(
             self._probe(TEXT, (question,), "text"),
@@ -151,9 +157,12 @@ class _Prober:
             return ProbeResult(name, False, str(error), time.monotonic() - began)
         works = reply.outcome == "answered"
         summary = _summarize(reply, modality)
-        if works and schema is not None and not reply.text.lstrip().startswith("{"):
-            works = False
-            summary = f"no JSON: {reply.text[:MAX_QUOTED]!r}"
+        if works and schema is not None:
+            try:
+                read_reply(reply.text, schema, lambda: JSON_PROMPT)
+            except UnusableReply as error:
+                works = False
+                summary = f"{error}: {reply.text[:MAX_QUOTED]!r}"
         return ProbeResult(name, works, summary, time.monotonic() - began, reply)
 
     def _draw_disc(self) -> Image:
