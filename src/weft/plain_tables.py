@@ -6,7 +6,7 @@ import html
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weft.types import Table
+    from weft.types import Row, Table
 
 
 def table_text(table: Table) -> str:
@@ -15,9 +15,7 @@ def table_text(table: Table) -> str:
     for row in table.rows:
         rows.append([row.label])
         for column in table.columns:
-            cell = row.cells.get(column)
-            text = f"{cell.format(table.digits)} {cell.format_interval(table.digits)}".strip() if cell else "-"
-            rows[-1].append(text)
+            rows[-1].append(" ".join(_format_cell(table, row, column)).strip())
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [table.title]
     for row in rows:
@@ -35,10 +33,18 @@ def table_html(table: Table) -> str:
     for row in table.rows:
         cells = [f"<th>{html.escape(row.label)}</th>"]
         for column in table.columns:
-            cell = row.cells.get(column)
-            value = cell.format(table.digits) if cell else "-"
-            interval = cell.format_interval(table.digits) if cell else ""
+            value, interval = _format_cell(table, row, column)
             cells.append(f"<td>{value}<br><small>{interval}</small></td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    note = f"<p>{html.escape(table.note)}</p>" if table.published_rows else ""
+    note = ""
+    if table.published_rows:
+        note = f"<p>{html.escape(table.note)}</p>"
     return f"<table><caption>{html.escape(table.title)}</caption><tr>{head}</tr>{''.join(rows)}</table>{note}"
+
+
+def _format_cell(table: Table, row: Row, column: str) -> tuple[str, str]:
+    """Return a cell's value and its interval; a dash and nothing for a missing cell."""
+    cell = row.cells.get(column)
+    if cell is None:
+        return "-", ""
+    return cell.format(table.digits), cell.format_interval(table.digits)

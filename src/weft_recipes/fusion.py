@@ -57,7 +57,7 @@ class Fusion(Recipe):
         Role("writer", "text", "writes captions, the fusion, edits and what undoes them", sees=True),
         Role("painter", "image", "draws inputs; the second one those of the first that are weak", several=True),
         Role("editor", "image", "fuses and edits images", sees=True),
-        Role("mender", "image", "repeats what the editor did wrong", optional=True, sees=True, stands_in="editor"),
+        Role("mender", "image", "edits again what the editor got wrong", optional=True, sees=True, stands_in="editor"),
         Role("checker", "text", "scores images; without one only rules and pixels decide", optional=True, sees=True),
     )
     Options = FusionOptions

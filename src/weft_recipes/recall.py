@@ -38,7 +38,7 @@ class Recall(Recipe):
         Role("writer", "text", "scripts the rounds"),
         Role("painter", "image", "draws and edits; of several the best image stays", sees=True, several=True),
         Role("editor", "image", "edits instead of the painters", optional=True, sees=True, several=True),
-        Role("mender", "image", "repeats what they all did wrong", optional=True, sees=True),
+        Role("mender", "image", "makes again what all others got wrong", optional=True, sees=True),
         Role("checker", "text", "filters scripts and scores images", optional=True, sees=True),
     )
     Options = RecallOptions

@@ -6,6 +6,7 @@ import hashlib
 import random
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -43,13 +44,9 @@ class Oracle(UncachedEndpoint):
         self._plan = plan
 
     async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
-        if request.question is not None:
-            reworded = rewording.answer_rewording(request.question)
-            if reworded is not None:
-                return self._text_reply(msgspec.json.encode(reworded).decode())
-            script = answer_script(request.question, self._blobs, is_wrong=lambda rng: rng.random() < self._error)
-            if script is not None:
-                return self._text_reply(msgspec.json.encode(script).decode())
+        written = self._answer_program(request)
+        if written is not None:
+            return self._text_reply(msgspec.json.encode(written).decode())
         messages, _ = split_begun_reply(messages)
         text, images = read_request(messages)
         choice = parse_choice(text)
@@ -62,18 +59,42 @@ class Oracle(UncachedEndpoint):
         is_wrong = rng.random() < self._error
         if choice is not None:
             letters = choice.letters(scenes["image"])
-            parts: tuple[Part, ...] = (Text(_wrong_letter(letters, rng) if is_wrong else letters),)
+            if is_wrong:
+                letters = _wrong_letter(letters, rng)
+            parts: tuple[Part, ...] = (Text(letters),)
         elif planning.is_plan_requested(messages):
             chained = self._plan == "steps"
             return self._text_reply(planning.write_plan(table_request, scenes, chained=chained, short=is_wrong))
-        elif table_request.kind in QUESTIONS:
-            parts = self._answer_question(table_request, scenes, request, rng, is_wrong=is_wrong)
-        elif table_request.kind in DOCUMENTS and request.modality == "interleaved":
-            parts = self._write_document(table_request, scenes, rng, is_wrong=is_wrong)
         else:
-            parts = self._fulfil(table_request, scenes, messages, rng, is_wrong=is_wrong)
+            parts = self._obey(table_request, scenes, messages, request, rng, is_wrong=is_wrong)
         outcome, reason = outcome_of(parts, request.modality)
         return EndpointReply(parts, outcome, reason, served_model=self.name)
+
+    def _answer_program(self, request: Request) -> dict[str, Any] | None:
+        """Return the answer to a question of weft's own programs, which is asked with its material; None for others."""
+        if request.question is None:
+            return None
+        reworded = rewording.answer_rewording(request.question)
+        if reworded is not None:
+            return reworded
+        return answer_script(request.question, self._blobs, is_wrong=lambda rng: rng.random() < self._error)
+
+    def _obey(
+        self,
+        table_request: TableRequest,
+        scenes: Scenes,
+        messages: tuple[Message, ...],
+        request: Request,
+        rng: random.Random,
+        *,
+        is_wrong: bool,
+    ) -> tuple[Part, ...]:
+        """Answer a question, write a document, or draw what is asked for."""
+        if table_request.kind in QUESTIONS:
+            return self._answer_question(table_request, scenes, request, rng, is_wrong=is_wrong)
+        if table_request.kind in DOCUMENTS and request.modality == "interleaved":
+            return self._write_document(table_request, scenes, rng, is_wrong=is_wrong)
+        return self._fulfil(table_request, scenes, messages, rng, is_wrong=is_wrong)
 
     def _text_reply(self, text: str) -> EndpointReply:
         return EndpointReply((Text(text),), "answered", served_model=self.name)

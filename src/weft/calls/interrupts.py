@@ -30,7 +30,7 @@ async def await_interruptible(work: "asyncio.Future[T]", halt: Halt, when: str) 
         grace = 0.0
         if halt.reason is None:
             grace = INTERRUPT_GRACE_S
-        halt.stop(Interrupted(f"interrupted {when}; what was answered is kept: the same command goes on"))
+        halt.stop(Interrupted(f"interrupted {when}; answers so far are kept; run the same command again to resume"))
         asyncio.get_running_loop().call_later(grace, work.cancel)
 
     try:

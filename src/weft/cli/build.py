@@ -10,8 +10,8 @@ from weft.cli.terminal import say
 
 HELP = """Build multi-turn datasets with recipes of your own or weft's.
 
-A recipe is a list of steps that write, draw, check and mend; models play its roles. Every call is journalled before it
-is used: killed at any point, the same command goes on.
+A recipe is a list of steps that write, draw, check and mend; models play its roles. Every reply is cached before it is
+used: after a crash, run the same command again to resume.
 
 Examples:
 

@@ -18,7 +18,7 @@ ROLE_PREFIX = "role_"  # of parameters that are a recipe's roles
 SECTIONS = ("Roles", "Options of the recipe", "Options")
 EXAMPLES = """Build a dataset with the recipe {name}: {title}.
 
-Killed at any point, the same command goes on; more --seeds later extend the build. The folder then has WEAVE's files
+After a crash, run the same command again to resume; more --seeds extend a finished build. The folder has WEAVE's files
 (`weft run weave --data DIR` reads them), and `weft build export` writes others.
 
 Examples:

@@ -17,9 +17,11 @@ def describe_recipe(kind: type[Recipe], name: str) -> Iterator[str]:
     yield ""
     yield f"  {'seeds':<{width}}  by number, always the same"
     for step in steps:
-        asked = f"  [{', '.join(step.roles)}]" if step.roles else ""
+        line = f"  {step.name:<{width}}  {step.about}"
+        if step.roles:
+            line += f"  [{', '.join(step.roles)}]"
         yield "  |"
-        yield f"  {step.name:<{width}}  {step.about}{asked}"
+        yield line
     yield "  |"
     yield "  dialogues"
     yield ""
@@ -32,7 +34,8 @@ def describe_recipe(kind: type[Recipe], name: str) -> Iterator[str]:
         yield "Options:"
     for option in options:
         flag = option.name.replace("_", "-")
-        yield f"  --{flag:<17} {option.help} [{option.default if option.default != '' else 'none'}]"
+        default = "none" if option.default == "" else option.default
+        yield f"  --{flag:<17} {option.help} [{default}]"
 
 
 def _describe_role(role: Role) -> str:
@@ -47,10 +50,10 @@ def _describe_role(role: Role) -> str:
 
 
 def describe_status(status: BuildStatus, out: Path) -> Iterator[str]:
-    """Yield a build's yields, reasons, calls and cost."""
+    """Yield lines with a build's outcomes by step, its calls and its cost."""
     manifest = status.manifest
     yield f"{manifest.recipe}, version {manifest.version}, {manifest.seeds:,} seeds in {out}"
-    state = "complete" if status.parts_done == status.parts else "the same command goes on"
+    state = "complete" if status.parts_done == status.parts else "run the same command again to continue"
     yield f"parts done: {status.parts_done} of {status.parts} ({state})"
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(status.outcomes.items()))
     yield f"seeds done: {status.rows:,} ({counts or 'none yet'})"
@@ -76,6 +79,6 @@ def describe_status(status: BuildStatus, out: Path) -> Iterator[str]:
         model = manifest.names.get(total.role, "")
         yield f"{total.role:<12}{model:<32} {total.calls:>9,} calls, {total.answered:,} answered, {cost}"
     if status.cost is None:
-        yield "cost of a kept dialogue: unknown, since a price is"
+        yield "cost of a kept dialogue: unknown, because a price is unknown"
     elif status.cost_per_kept is not None:
         yield f"cost of a kept dialogue: ${status.cost_per_kept:.4f} (${status.cost:.2f} for all seeds)"

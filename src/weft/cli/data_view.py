@@ -22,7 +22,7 @@ def view(
 ) -> None:
     """Look at a dataset in the browser: dialogues with their images, filters, search.
 
-    The records are read while they are looked at; a large dataset is open at once. Read-only, on this machine only;
+    Records are read in the background, so a large dataset opens at once. Read-only, on this machine only;
     Ctrl-C ends it.
 
     Examples:

@@ -32,8 +32,8 @@ def guard_exit() -> None:
         time.sleep(WRITE_GRACE_S)
         with contextlib.suppress(OSError, ValueError):
             print(
-                f"weft: a model called os._exit({status}), which ends the program: what was answered is saved, "
-                "and the same command goes on",
+                f"weft: a model called os._exit({status}), which ends the program: answers so far are saved; "
+                "run the same command again to resume",
                 file=sys.stderr,
             )
         _flush()

@@ -57,27 +57,58 @@ def compare_with_baselines(
     rows: list[Row] = []
     for title, run in runs.items():
         base = baselines.get(title, "")
-        cells: dict[str, Cell] = {}
-        for metric in metrics:
-            cells[in_words(metric)] = build_score_cell(run, metric)
-            change = build_change_cells(run, runs[base], metric).get(RELATIVE_CHANGE) if base else None
-            if change is not None:
-                cells[f"{in_words(metric)} %"] = change
-        for measure in MEASURES if scores else ():
-            cells[measure] = _clip_cell(run, scores[title], measure)
-            change = _clip_change_cell(run, scores[title], scores[base], measure) if base else None
+        cells = _score_cells(run, runs.get(base), metrics) | _clip_cells(run, scores.get(title), scores.get(base))
+        name = title
+        if base and len(bases) > 1:
+            name = f"{title} (against {base})"
+        rows.append(Row(name, cells, run=run.id, judge=run.record.manifest.judge.name))
+    names = [in_words(metric) for metric in metrics]
+    note = NOTE
+    if scores:
+        names += MEASURES
+        note += f" {CLIP_NOTE}{_describe_cut(scores)}"
+    presentation = first.benchmark.presentation
+    against = "a baseline"
+    if len(bases) == 1:
+        against = bases[0]
+    title = f"{presentation.title or first.benchmark.name}: metrics, and their change against {against}"
+    table = Table(title, _list_columns(names, rows), tuple(rows), note, presentation.digits, "mixed")
+    return Relative(table, _build_plot(table, names, presentation.max_score))
+
+
+def _score_cells(run: Run, base: Run | None, metrics: Sequence[str]) -> dict[str, Cell]:
+    """Return the run's scores, each with its change against the baseline if it has one."""
+    cells: dict[str, Cell] = {}
+    for metric in metrics:
+        name = in_words(metric)
+        cells[name] = build_score_cell(run, metric)
+        if base is not None:
+            changes = build_change_cells(run, base, metric)
+            if RELATIVE_CHANGE in changes:
+                cells[f"{name} %"] = changes[RELATIVE_CHANGE]
+    return cells
+
+
+def _clip_cells(run: Run, scores: ClipScores | None, base: ClipScores | None) -> dict[str, Cell]:
+    """Return the same for CLIP's measures; nothing without scores."""
+    cells: dict[str, Cell] = {}
+    if scores is None:
+        return cells
+    for measure in MEASURES:
+        cells[measure] = _clip_cell(run, scores, measure)
+        if base is not None:
+            change = _clip_change_cell(run, scores, base, measure)
             if change is not None:
                 cells[f"{measure} %"] = change
-        name = f"{title} (against {base})" if base and len(bases) > 1 else title
-        rows.append(Row(name, cells, run=run.id, judge=run.record.manifest.judge.name))
-    names = [*map(in_words, metrics), *(MEASURES if scores else ())]
-    columns = [column for name in names for column in (name, f"{name} %") if any(column in row.cells for row in rows)]
-    presentation = first.benchmark.presentation
-    against = bases[0] if len(bases) == 1 else "a baseline"
-    title = f"{presentation.title or first.benchmark.name}: metrics, and their change against {against}"
-    note = NOTE + (f" {CLIP_NOTE}{_describe_cut(scores)}" if scores else "")
-    table = Table(title, tuple(columns), tuple(rows), note, presentation.digits, "mixed")
-    return Relative(table, _build_plot(table, names, presentation.max_score))
+    return cells
+
+
+def _list_columns(names: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return the columns that any row has: each name, then its change."""
+    columns: list[str] = []
+    for name in names:
+        columns += [column for column in (name, f"{name} %") if any(column in row.cells for row in rows)]
+    return tuple(columns)
 
 
 def _describe_cut(scores: Mapping[str, ClipScores]) -> str:

@@ -50,20 +50,24 @@ UNFORMATTED = ("plausibility", "plausibility spatial", "reasoning logical, image
 def _choose_prompt(metric: str, gold: RiseGold) -> tuple[str, bool]:
     """Return the prompt that the script takes, and whether it shows what it takes for the original."""
     has_image = gold.reference_image is not None
+    name = metric
+    if gold.category == "spatial":
+        name = f"{metric} spatial"
     if metric == PLAUSIBILITY:
-        return ("plausibility spatial" if gold.category == "spatial" else "plausibility"), False
+        return name, False
     if gold.category == "logical":
         if not has_image:
             return f"{metric} logical, words", metric == CONSISTENCY
         if metric == REASONING and gold.hides_request:
             return "reasoning logical, image alone", True
         return f"{metric} logical, image", True
-    name = f"{metric} spatial" if gold.category == "spatial" else metric
     if metric == CONSISTENCY:
         return name, True
     if has_image:
         return f"{name}, image", True
-    return (f"{name}, source", True) if gold.shows_source else (name, False)
+    if gold.shows_source:
+        return f"{name}, source", True
+    return name, False
 
 
 def _format(text: str, values: dict[str, str]) -> str:
