@@ -75,7 +75,7 @@ class GEdit(JudgedEdits):
             "sc": "SC: the request is met, and nothing else was changed; the lower of two scores",
             "pq": "PQ: the image is natural and free of damage; the lower of two scores",
             "overall": "O: square root of SC times PQ, per edit",
-            **{column: task for task, column in tables.TASK_COLUMNS.items()},
+            **tables.TASK_MEANINGS,
         },
     )
     preparation = GEditPreparation(outputs=GEditOutputs)

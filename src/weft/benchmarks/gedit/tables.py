@@ -34,6 +34,19 @@ TASK_COLUMNS = dict(
         strict=True,
     )
 )
+TASK_MEANINGS = {
+    "BG": "Background change",
+    "Color": "Color alteration",
+    "Mat.": "Material alteration",
+    "Motion": "Motion change",
+    "Port.": "Portrait beautification (ps_human)",
+    "Style": "Style change",
+    "Add": "Subject addition",
+    "Remove": "Subject removal",
+    "Replace": "Subject replacement",
+    "Text": "Text change",
+    "Tone": "Tone transfer",
+}
 SCORE_COLUMNS = {"SC": "sc", "PQ": "pq", "O": "overall"}
 INTERSECTION = "intersection "
 SET_COLUMNS = (*SCORE_COLUMNS, *(f"{INTERSECTION}{column}" for column in SCORE_COLUMNS))
