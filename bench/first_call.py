@@ -107,7 +107,7 @@ def main() -> None:
         process.wait()
         first = {kind: at - began for kind, at in Server.first.items()}
         code = "from pathlib import Path; from weft.store.blobs import Blobs; from weft.benchmarks.weave.data import load; import sys, time; "
-        code += "t = time.perf_counter(); load(Path(sys.argv[1]), Blobs(Path(sys.argv[2]))).read(); print(time.perf_counter() - t)"
+        code += "t = time.perf_counter(); load(Path(sys.argv[1]), Blobs(Path(sys.argv[2]))).load_all(); print(time.perf_counter() - t)"
         read = subprocess.run(
             [sys.executable, "-c", code, str(data), str(folder / "other")], capture_output=True, text=True, check=True
         )
