@@ -35,7 +35,8 @@ DeviceOption = Annotated[str, typer.Option(metavar="NAME", help="cpu or cuda. De
 def train() -> None:
     """Train the models that ship with weft (extra `train`: torch).
 
-    After a crash, run the same command again to resume from the last checkpoint. A checkpoint is a model for `weft run`.
+    After a crash, run the same command again to resume from the last checkpoint. A checkpoint is a model for
+    `weft run`.
 
     Examples:
 
