@@ -102,7 +102,9 @@ def test_a_model_that_ends_the_process_is_no_success_and_costs_only_its_own_call
     file = LEAVES.format(how="os._exit(status)", status=status)
     ended = run(tmp_path, toy, file, "--concurrency", "1")
     assert ended.returncode == (status or 1) and not ended.stdout, ended.stderr
-    assert f"a model called os._exit({status})" in ended.stderr and "run the same command again to resume" in ended.stderr
+    assert (
+        f"a model called os._exit({status})" in ended.stderr and "run the same command again to resume" in ended.stderr
+    )
     done = run(tmp_path, toy, file, "--concurrency", "1")
     assert done.returncode == 0 and "mine" in done.stdout, done.stderr
     assert 11 <= len((tmp_path / "calls").read_text()) < 14, "ten turns, of which three were answered before"
