@@ -69,7 +69,9 @@ def by_the_rule(terms: list[tuple[float, Clusters]], scale: tuple[float, float])
     variance = sum(step**2 for step in moved.values())
     variance += sum(part**2 for part in (*at_top.values(), *at_bottom.values())) / dialogues
     answers = (value * (1 - value) + unseen_in_all / dialogues) / variance
-    t = float(scipy.t.ppf(0.975, round(dialogues - 1, 2)))
+    added = [part**1.5 for part in size.values()]  # turns of one dialogue are neither independent nor all alike
+    of_equal_weight = sum(added) ** 2 / sum(one**2 for one in added)
+    t = float(scipy.t.ppf(0.975, max(1.0, round(of_equal_weight - 1, 2))))
 
     def is_inside(mean: float) -> bool:
         return (value - mean) ** 2 <= t**2 * (mean * (1 - mean) + 0.25 / answers) / answers

@@ -53,7 +53,7 @@ def judged(scores: Mapping[str, Any], other: Any = "1.0") -> Saying:
 
 
 def test_a_question_counts_in_each_capability_and_a_refusal_is_zero(tmp_path: Path):
-    judge = judged({"v1_0": {"reasoning": "one of two", "score": 0.5}}, {"reasoning": "yes", "score": 1.0})
+    judge = judged({"v1_0": {"reasoning": "one of two", "tenths": 5}}, {"reasoning": "yes", "tenths": 10})
     run = evaluate("mmvet", write(tmp_path / "data"), tmp_path, judge, Answering())
     found = cells(run, "by capability")
     assert found == {"Rec": 100, "OCR": 25, "Know": None, "Gen": None, "Spat": 100, "Math": 50, "Total": 50}
@@ -63,7 +63,7 @@ def test_a_question_counts_in_each_capability_and_a_refusal_is_zero(tmp_path: Pa
 
 
 def test_the_judge_reads_words_alone_and_is_told_how_to_read_the_reference(tmp_path: Path):
-    judge = judged({}, {"reasoning": "yes", "score": 1.0})
+    judge = judged({}, {"reasoning": "yes", "tenths": 10})
     evaluate("mmvet", write(tmp_path / "data"), tmp_path, judge, Answering())
     texts = {question.turn_ref.sample: "".join(shown) for question, shown in zip(judge.asked, judge.shown, strict=True)}
     assert "2 elements with <AND> between them" in texts["v1_0"] and "any one of which" not in texts["v1_0"]
@@ -71,12 +71,14 @@ def test_the_judge_reads_words_alone_and_is_told_how_to_read_the_reference(tmp_p
     assert "I see: What is x?" in texts["v1_0"]
 
 
-def test_a_number_between_two_tenths_is_asked_for_again_and_then_unscored(tmp_path: Path):
-    judge = judged({"v1_0": {"reasoning": "hm", "score": 0.55}}, {"reasoning": "yes", "score": 1.0})
-    run = evaluate("mmvet", write(tmp_path / "data"), tmp_path, judge, Answering())
-    cell = table(run, "by capability").run_rows[0].cells["Total"]
-    assert (cell.value, cell.scored, cell.expected) == (50, 2, 3)
-    assert [question.turn_ref.sample for question in judge.asked].count("v1_0") == 2
+def test_a_number_that_is_no_tenth_is_asked_for_again_and_then_unscored(tmp_path: Path):
+    for number in (5.5, 11, -1):
+        judge = judged({"v1_0": {"reasoning": "hm", "tenths": number}}, {"reasoning": "yes", "tenths": 10})
+        home = tmp_path / str(number)
+        run = evaluate("mmvet", write(home / "data"), home, judge, Answering())
+        cell = table(run, "by capability").run_rows[0].cells["Total"]
+        assert (cell.value, cell.scored, cell.expected) == (50, 2, 3)
+        assert [question.turn_ref.sample for question in judge.asked].count("v1_0") == 2
 
 
 def test_the_released_prompt_is_a_line_of_a_table(tmp_path: Path, checkout: Path):
@@ -149,7 +151,7 @@ def test_the_authors_file_of_answers_is_scored(tmp_path: Path):
     data = write(tmp_path / "data")
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "llava.json").write_text(json.dumps({"v1_0": "-1 and -5", "v1_1": ""}))
-    judge = judged({}, {"reasoning": "yes", "score": 1.0})
+    judge = judged({}, {"reasoning": "yes", "tenths": 10})
     run = evaluate("mmvet", data, tmp_path, judge, f"folder/{tmp_path / 'results'}")
     assert cells(run, "by capability")["Total"] == pytest.approx(100 / 3) and len(judge.asked) == 1
     (tmp_path / "results" / "other.json").write_text("{}")

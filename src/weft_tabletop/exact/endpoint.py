@@ -218,8 +218,8 @@ class Exact(UncachedEndpoint):
         return detections.answer_geneval(question, image, self._read(image))
 
     def _correctness(self, reference: Reference, question: Question) -> Answer:
-        score, reason = mmvet.score_elements(find_text(question, "answer"), reference["answer"])
-        return {"reasoning": reason, "score": score}
+        tenths, reason = mmvet.score_elements(find_text(question, "answer"), reference["answer"])
+        return {"reasoning": reason, "tenths": tenths}
 
     def _document(self, reference: Reference, question: Question) -> Answer:
         """All scores of a document, under the names that the question has for them."""

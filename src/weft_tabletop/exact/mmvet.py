@@ -8,12 +8,12 @@ LETTERS = re.compile(r"[A-E]+")
 LETTER_LIST = re.compile(r"[A-E ,.]+")
 
 
-def score_elements(answer: str, expected: str) -> tuple[float, str]:
-    """Score an answer from 0 to 1. Of several letters each counts alike, if none of those that are given is wrong."""
+def score_elements(answer: str, expected: str) -> tuple[int, str]:
+    """Score an answer from 0 to 10 tenths. Of several letters each counts alike, if none that are given is wrong."""
     if not LETTERS.fullmatch(expected):
         score, reason = score_answer(answer, expected)
-        return score / 10, reason
+        return int(score), reason
     given = set(re.findall(r"[A-E]", answer)) if LETTER_LIST.fullmatch(answer.strip()) else set[str]()
     if not given or not given <= set(expected):
-        return 0.0, f"expected {' and '.join(expected)}"
-    return round(len(given) / len(expected), 1), f"{len(given)} of {len(expected)} letters"
+        return 0, f"expected {' and '.join(expected)}"
+    return round(10 * len(given) / len(expected)), f"{len(given)} of {len(expected)} letters"

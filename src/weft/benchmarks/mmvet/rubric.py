@@ -17,7 +17,7 @@ from weft.types import Part, Question, Score, Text
 CORRECTNESS = "correctness"
 TENTHS = 10
 NEAR = 1e-6  # a tenth written as a decimal is no further from it
-SCHEMA = object_schema(reasoning={"type": "string"}, score={"type": "number", "minimum": 0, "maximum": 1})
+SCHEMA = object_schema(reasoning={"type": "string"}, tenths={"type": "integer", "minimum": 0, "maximum": TENTHS})
 
 
 def build_question(judged_turn: JudgedTurn) -> Question:
@@ -64,10 +64,13 @@ def parse_number(text: str) -> dict[str, Any] | None:
 
 
 def build_score(parsed: Mapping[str, Any]) -> Score:
-    """Return the score of a reply. Raises UnusableReply for a number between two tenths."""
-    number = float(parsed["score"])
-    tenths = round(TENTHS * number)
-    if abs(TENTHS * number - tenths) > TENTHS * NEAR:
-        raise UnusableReply(f"the score {number:g} is between two tenths")
+    """Return the score of a reply. Raises UnusableReply for a number of the released prompt between two tenths."""
+    if "tenths" in parsed:
+        tenths = int(parsed["tenths"])
+    else:
+        number = float(parsed["score"])
+        tenths = round(TENTHS * number)
+        if abs(TENTHS * number - tenths) > TENTHS * NEAR:
+            raise UnusableReply(f"the score {number:g} is between two tenths")
     value = tenths / TENTHS
     return Score(CORRECTNESS, value, str(parsed.get("reasoning", "")), value)
