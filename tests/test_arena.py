@@ -385,7 +385,30 @@ def test_words_of_a_released_prompt_are_read():
     asked = Question(("battle",), (), {}, TurnRef(), text_only=True, variant="order AB")
     for said, due in (("A", "A"), (" tie(b). ", "Tie(B)"), ("**B**", "B")):
         assert Arena().parse_text(asked, said) == {"winner": due}
-    assert Arena().parse_text(asked, "Both are good") is None
+    for said, due in (("A is better", "A"), ("Tie(B is better)", "Tie(B)"), ("Tie (A is better).", "Tie(A)")):
+        assert Arena().parse_text(asked, said) == {"winner": due}, "as an open judge is told to"
+    assert (
+        Arena().parse_text(asked, "Both are good") is None and Arena().parse_text(asked, "A is better than B") is None
+    )
+
+
+def test_an_open_judge_sees_images_as_they_are(tmp_path: Path, serve: Serve):
+    script = tmp_path / "IntJudge_judge_AB.py"
+    script.write_text('SYSTEM_MESSAGE = "Be a judge."\nEND = "\\nSay which: \\n"\n')
+
+    def answer(seen: Seen) -> dict[str, Any]:
+        return {"role": "assistant", "content": "Tie(A is better)"} if seen.is_judge else playing()(seen)
+
+    provider = serve(answer=answer)
+    runs = stored(provider, tmp_path, ("alpha", "beta"), 2)
+    drawings = {image.digest for run in runs for turn in run.turns for image in turn.reply.images}
+    arena = fight(tmp_path, provider, runs, prompts=f"official:{script}")
+    asked = provider.seen[-1]
+    assert asked.body["max_tokens"] == 128 and "response_format" not in asked.body
+    assert asked.shape[0] == ("system", ["Be a judge."]) and asked.shape[1][1][-1] == "\nSay which: \n"
+    sent = {part.removeprefix("sha256:") for part in asked.shape[1][1] if part.startswith("sha256:")}
+    assert sent and any(digest.startswith(tuple(sent)) or digest in sent for digest in drawings), "not squashed"
+    assert arena.verdicts and all(verdict.value == 0.5 for verdict in arena.verdicts), "each order leans to its first"
 
 
 def test_published_rates_beside_the_real_items_alone():

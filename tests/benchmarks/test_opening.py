@@ -13,7 +13,12 @@ from server import Provider, Seen, drawn
 from weft.benchmarks import load_benchmark
 from weft.benchmarks.base import RunResults
 from weft.benchmarks.opening.data import load
-from weft.benchmarks.opening.official_questions import read_closing_sentence, read_system_prompt, split_steps
+from weft.benchmarks.opening.official_questions import (
+    read_closing_sentence,
+    read_open_judge_rubrics,
+    read_system_prompt,
+    split_steps,
+)
 from weft.benchmarks.opening.rubric import CRITERIA
 from weft.benchmarks.opening.tables import tables
 from weft.errors import UserError
@@ -165,6 +170,24 @@ def test_prompts_of_a_checkout(tmp_path: Path):
         read_closing_sentence(there, "battle")
     with pytest.raises(UserError, match="no prompts/judge_system.txt"):
         read_system_prompt(tmp_path, "battle")
+
+
+def test_an_open_judge_has_a_script_and_words_of_its_own(tmp_path: Path):
+    there = checkout(tmp_path / "there")
+    script = there / "IntJudge_judge_AB.py"
+    body = 'SYSTEM_MESSAGE = "Be a judge."\n    parts = ["\\n<OUTPUT_B>:", "\\nSay A or B: \\n"]\n'
+    script.write_text(f"def ask():\n    {body}    return parts\n")
+    own = read_open_judge_rubrics(script)
+    assert (own.texts["system"], own.texts["closing"]) == ("Be a judge.", "\nSay A or B: \n")
+    assert own.settings == {"max_tokens": 128} and own.source == "official IntJudge_judge_AB.py"
+    (there / "prompts" / "intern_judge_system.txt").write_text("Judge as I do.")
+    other = read_open_judge_rubrics(there / "prompts" / "intern_judge_system.txt")
+    assert (other.texts["system"], other.texts["closing"]) == ("Judge as I do.", "\nSay A or B: \n")
+    with pytest.raises(UserError, match="no text in SYSTEM_MESSAGE"):
+        read_open_judge_rubrics(there / "GPT_judge_AB.py")
+    (tmp_path / "alone.txt").write_text("Judge.")
+    with pytest.raises(UserError, match="in no checkout"):
+        read_open_judge_rubrics(tmp_path / "alone.txt")
 
 
 def test_what_is_sent_under_released_prompts(tmp_path: Path, serve: Serve):

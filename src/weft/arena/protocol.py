@@ -23,7 +23,7 @@ from weft.arena.tables import BattleGaps, build_agreement_table, build_published
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, RunResults, SampleGroups, WeightedMeans
 from weft.benchmarks.documents import MAX_IMAGES, MaxImages, build_sheets, count_images
 from weft.benchmarks.official import MissingScore
-from weft.benchmarks.opening.official_questions import read_official_rubrics
+from weft.benchmarks.opening.official_questions import read_official_rubrics, read_open_judge_rubrics
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
@@ -38,7 +38,9 @@ BothOrders = Annotated[
 BattlesPerItem = Annotated[int, Meta(description="Battles about each item; 0: every pair.", ge=0)]
 Seed = Annotated[int, Meta(description="Seed of the draw of battles.")]
 
-WINNER_REPLY = re.compile(r"\W*(?:(A|B)|tie\s*\(\s*([AB])\s*\))\W*", re.IGNORECASE)
+WINNER_REPLY = re.compile(
+    r"\W*(?:(A|B)(?:\s+is\s+better)?|tie\s*\(\s*([AB])(?:\s+is\s+better)?\s*\))\W*", re.IGNORECASE
+)
 OUTCOMES: Mapping[Winner, str] = {
     "A": "A wins",
     "B": "B wins",
@@ -77,8 +79,10 @@ class ArenaPreparation(Preparation, frozen=True):
     def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
         if not prompts.startswith("official:"):
             return super().rubrics(benchmark, prompts)
-        rubrics = read_official_rubrics(Path(prompts.removeprefix("official:")), "battle")
-        return replace(rubrics, settings=OFFICIAL.settings)
+        checkout = Path(prompts.removeprefix("official:"))
+        if checkout.is_file():
+            return read_open_judge_rubrics(checkout)
+        return replace(read_official_rubrics(checkout, "battle"), settings=OFFICIAL.settings)
 
 
 class Arena(Benchmark):

@@ -55,7 +55,7 @@ def build_question(judged_turn: JudgedTurn, order: str, sheets: Sequence[Sheet] 
 
 
 def build_released_question(judged_turn: JudgedTurn, order: str, blobs: Blobs) -> Question:
-    """Return the question as the released script asks it."""
+    """Return the question as the released script asks it, GPT-4o or an open judge."""
     a, b = order_contestants(judged_turn.turn.gold, order)
     sections = [
         ("<INPUT>: ", "<INPUT>: ", judged_turn.turn.prompt),
@@ -63,8 +63,11 @@ def build_released_question(judged_turn: JudgedTurn, order: str, blobs: Blobs) -
         ("\n<OUTPUT_B>: ", "\n<OUTPUT_B>:", b.parts),
     ]
     messages = official_questions.build_judge_messages(sections, judged_turn.rubrics, blobs)
+    is_native = official_questions.NATIVE_IMAGES in judged_turn.rubrics.texts
     accepted_schema = {**build_schema(), "required": ["winner"]}
-    return _build_question(judged_turn, order, messages, accepted_schema=accepted_schema, text_only=True, jpeg=True)
+    return _build_question(
+        judged_turn, order, messages, accepted_schema=accepted_schema, text_only=True, jpeg=not is_native
+    )
 
 
 def _build_question(judged_turn: JudgedTurn, order: str, messages: tuple[Message, ...], **fields: Any) -> Question:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from weft.benchmarks.prompts import Rubrics, build_rubrics
 from weft.errors import UserError
 from weft.store.blobs import Blobs
@@ -23,7 +25,10 @@ SYSTEM_PROMPTS = {
     "criteria": ("prompts/detailed_score_system.txt",),
 }
 SCRIPTS = {"battle": "GPT_judge_AB.py", "criteria": "GPT_score_A.py"}
-IMAGE_SIDE = 512  # of every image, whatever its aspect ratio
+OPEN_JUDGE_SCRIPT = "IntJudge_judge_AB.py"  # for battles by local weights
+OPEN_JUDGE_SETTINGS = {"max_tokens": 128}
+NATIVE_IMAGES = "native images"  # the name of a text, which is empty: images are sent as they are
+IMAGE_SIDE = 512  # of every other script's images, whatever their aspect ratio
 
 TaggedSection = tuple[str, str, Sequence[Part]]  # its tag, the text that replaces it if it is empty, its parts
 Step = tuple[str, Image | None]  # a text and the image that follows it
@@ -35,6 +40,38 @@ def read_official_rubrics(checkout: Path, which: str) -> Rubrics:
     return build_rubrics(texts, f"official {SCRIPTS[which]}")
 
 
+def read_open_judge_rubrics(file: Path) -> Rubrics:
+    """Return the prompts of a battle for an open judge such as IntJudge, which gets images as they are.
+
+    `file` is `IntJudge_judge_AB.py` of a checkout, whose system message is in the script, or a text file with the
+    system message of another judge, in the checkout or a folder of it. Raises UserError for anything else.
+    """
+    if file.suffix == ".py":
+        script, system = file, _read_system_message(file)
+    else:
+        folder = next((folder for folder in file.absolute().parents if (folder / OPEN_JUDGE_SCRIPT).is_file()), None)
+        if folder is None:
+            raise UserError(
+                f"{file} is in no checkout of OpenING's repository: no folder above it has {OPEN_JUDGE_SCRIPT}"
+            )
+        script, system = folder / OPEN_JUDGE_SCRIPT, read_text_file(file)
+    texts = {"system": system, "closing": _find_closing_sentence(script), NATIVE_IMAGES: ""}
+    return replace(build_rubrics(texts, f"official {file.name}"), settings=OPEN_JUDGE_SETTINGS)
+
+
+def _read_system_message(script: Path) -> str:
+    """Return the text that a script assigns to SYSTEM_MESSAGE."""
+    for node in ast.walk(_parse_script(script)):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
+            continue
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        if "SYSTEM_MESSAGE" in names and isinstance(node.value.value, str):
+            return node.value.value
+    raise UserError(
+        f"{script} has no text in SYSTEM_MESSAGE: give {OPEN_JUDGE_SCRIPT} of a checkout of OpenING's repository"
+    )
+
+
 def read_system_prompt(checkout: Path, which: str) -> str:
     for name in SYSTEM_PROMPTS[which]:
         if (checkout / name).is_file():
@@ -43,17 +80,24 @@ def read_system_prompt(checkout: Path, which: str) -> str:
 
 
 def read_closing_sentence(checkout: Path, which: str) -> str:
-    """Return the sentence that ends the question: the one string in the script that begins a line and ends with a
-    colon."""
     script = checkout / SCRIPTS[which]
     if not script.is_file():
         raise UserError(f"{checkout} has no {script.name}: give a checkout of OpenING's repository")
+    return _find_closing_sentence(script)
+
+
+def _parse_script(script: Path) -> ast.Module:
     try:
-        tree = ast.parse(read_text_file(script))
+        return ast.parse(read_text_file(script))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise UserError(f"{script} cannot be read: {error}") from None
+
+
+def _find_closing_sentence(script: Path) -> str:
+    """Return the sentence that ends the question: the one string in the script that begins a line and ends with a
+    colon."""
     sentences: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(_parse_script(script)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_closing_sentence(node.value):
             sentences.add(node.value)
     if len(sentences) != 1:
@@ -65,7 +109,7 @@ def read_closing_sentence(checkout: Path, which: str) -> str:
 
 
 def _is_closing_sentence(text: str) -> bool:
-    return text.startswith("\n") and text.endswith(": ") and len(text) < 300 and "OUTPUT" not in text
+    return text.startswith("\n") and text.endswith((": ", ": \n")) and len(text) < 300 and "OUTPUT" not in text
 
 
 def build_judge_messages(sections: Sequence[TaggedSection], rubrics: Rubrics, blobs: Blobs) -> tuple[Message, ...]:
@@ -73,6 +117,7 @@ def build_judge_messages(sections: Sequence[TaggedSection], rubrics: Rubrics, bl
 
     Images are numbered through all sections. The first section is the prompt.
     """
+    is_native = NATIVE_IMAGES in rubrics.texts
     parts: list[Part] = []
     image_number = 0
     for section_index, (tag, empty_text, section_parts) in enumerate(sections):
@@ -89,7 +134,7 @@ def build_judge_messages(sections: Sequence[TaggedSection], rubrics: Rubrics, bl
                 text = empty_text
             parts.append(Text(text))
             if image is not None:
-                parts.append(blobs.put_pil(squash_image(image, blobs)))
+                parts.append(image if is_native else blobs.put_pil(squash_image(image, blobs)))
     parts.append(Text(rubrics.texts["closing"]))
     return Message("system", (Text(rubrics.texts["system"]),)), Message("user", tuple(parts))
 
