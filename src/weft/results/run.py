@@ -19,6 +19,7 @@ from weft.benchmarks.base import Benchmark, RunResults, SampleGroups, WeightedMe
 from weft.benchmarks.official import explain_official_cells, note_published_size
 from weft.errors import UserError, wrap_error
 from weft.results.cards import describe_card, find_card
+from weft.results.drawn_images import DrawnImage, build_image_tables, find_drawn_images
 from weft.results.summary import ReplyCounts, Summary, count_replies, summarise
 from weft.results.titles import TitleInput, distinct_titles, format_title, shared_settings
 from weft.rounding import format_bounds, format_number
@@ -127,6 +128,17 @@ class Run:
         journal = Journal(self._journal, readonly=True)
         try:
             return journal.turns(self.id)
+        finally:
+            journal.close()
+
+    @cached_property
+    def drawn_images(self) -> list[DrawnImage]:
+        """The images of replies that a composition made by several calls, each with what its call took."""
+        if self.record.manifest.strategy != "none":
+            return []  # the calls of a strategy are about the same image
+        journal = Journal(self._journal, readonly=True)
+        try:
+            return find_drawn_images(self.turns, journal)
         finally:
             journal.close()
 
@@ -263,7 +275,8 @@ def sum_values(verdicts: Iterable[Verdict]) -> float:
 
 
 def build_tables(runs: Mapping[str, Run]) -> Iterator[Table]:
-    """Yield the benchmark's tables of these runs; then a table of repeated judgements, if there are any."""
+    """Yield the benchmark's tables of these runs; then those of repeated judgements, and of images that were drawn one
+    by one, if there are any."""
     benchmark = next(iter(runs.values())).benchmark
     sizes = [len(run.groups) for run in runs.values()]
     try:
@@ -281,6 +294,8 @@ def build_tables(runs: Mapping[str, Run]) -> Iterator[Table]:
             benchmark.presentation.max_score,
             benchmark.presentation.digits,
         )
+    composed = {name: run.drawn_images for name, run in runs.items() if run.replies.calls > run.replies.turns}
+    yield from build_image_tables(composed)
 
 
 def title_input(record: RunRecord) -> TitleInput:
