@@ -55,7 +55,10 @@ def test_sizes_that_were_asked_for_stand_beside_those_that_were_made(run: weft.R
 
 
 def test_a_model_that_answers_by_itself_has_no_such_table(tmp_path: Path, serve: Serve):
-    provider = serve(answer=lambda seen: {"role": "assistant", "content": [picture("a"), picture("b")]})
+    def answer(seen: Seen) -> dict[str, Any]:
+        return {"role": "assistant", "content": [picture("a"), picture("b")]}
+
+    provider = serve(answer=answer)
     data = written(tmp_path / "data", [prompt("a", "x", 2)])
     run = evaluate(provider, data, tmp_path / "home", judge="constant/max")
     assert not any("image of a document" in table.title or "Sizes" in table.title for table in run.tables())

@@ -20,6 +20,7 @@ from weft.cli.help import CONTEXT_SETTINGS
 from weft.cli.init import init
 from weft.cli.journal import app as journal_app
 from weft.cli.judge import app as judge_app
+from weft.cli.labels import labels
 from weft.cli.models import app as models_app
 from weft.cli.rate import rate
 from weft.cli.relative import relative
@@ -93,6 +94,7 @@ app.command()(compare)
 app.command()(relative)
 app.command()(correlate)
 app.command()(distribution)
+app.command()(labels)
 app.command()(show)
 app.command()(figure)
 app.command()(view)

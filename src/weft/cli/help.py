@@ -11,7 +11,7 @@ CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 
 PANELS = {  # the commands of `weft`, in the order in which its help lists them
     "Evaluate": ("run", "score", "suite", "sweep", "arena", "write"),
     "Look at results": (
-        *("runs", "report", "compare", "relative", "correlate", "distribution"),
+        *("runs", "report", "compare", "relative", "correlate", "distribution", "labels"),
         *("show", "figure", "view"),
     ),
     "Judges and people": ("judge", "rate", "agree"),
