@@ -6,6 +6,7 @@ import html.parser
 import io
 import json
 import re
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -115,12 +116,29 @@ class Evaluated(Struct, frozen=True):
         return done.output
 
 
+class Failing:
+    """A judge that is down for a third of the dialogues, not the same for each metric."""
+
+    name, version = "golden-judge", "failing"
+
+    def __init__(self, judge: Any) -> None:
+        self.judge = judge
+
+    def __call__(self, messages: Any, want: str, question: Any) -> Any:
+        place = question.turn_ref
+        if (zlib.crc32(place.sample.encode()) + place.turn + len(question.metrics[0])) % 3 == 0:
+            raise OSError("down")
+        return self.judge(messages, want, question)
+
+
 @functools.cache
-def evaluate(benchmark: str, folder: Path) -> Evaluated:
+def evaluate(benchmark: str, folder: Path, *, failing: bool = False) -> Evaluated:
     def name_section(session: Session) -> None:
         session.names["suite"] = benchmark
 
-    judge = Detector() if benchmark == "geneval" else Judge()
+    judge: Any = Detector() if benchmark == "geneval" else Judge()
+    if failing:
+        judge = Failing(judge)
     ends: dict[str, Any] = {"judge": judge, "home": folder / "home", **OPTIONS.get(benchmark, {})}
     ends["data"] = write_data(benchmark, folder / "data")
     rival = weft.evaluate(benchmark, model="copy", **ends)
@@ -255,6 +273,36 @@ def test_a_headline_score_is_exact_and_the_same_in_files_and_in_python(evaluated
     else:
         gist_bounds = pytest.approx((gist.low, gist.high), abs=1e-9)
     assert bounds == [gist_bounds] * len(bounds)
+
+
+@pytest.fixture(params=HEADLINES)
+def partial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Evaluated:
+    return evaluate(request.param, tmp_path_factory.getbasetemp() / f"partial-{request.param}", failing=True)
+
+
+def test_a_headline_score_that_lacks_verdicts_rests_on_the_same_ones_everywhere(partial: Evaluated):
+    one, gist = partial, partial.run.gist
+    cell = one.row.cells[one.column]
+    assert cell.scored < cell.expected or cell.expected < 8  # of few, the judge may have answered all
+    grid = weft.grid([one.run], "model").table.rows[0].cells["headline score"]
+    document = json.loads(one.call("suite", "report", "--format", "json"))
+    row = next(row for row in document["tables"][0]["rows"] if "golden-model" in row["name"])
+    card = next(iter(row["cells"].values()))
+    counts = [(cell.scored, cell.expected), (grid.scored, grid.expected), (card["scored"], card["expected"])]
+    assert counts == [(gist.headline_scored, gist.headline_expected)] * 3
+    values = [cell.value, grid.value, card.get("value")]
+    assert values == [None if gist.value is None else pytest.approx(gist.value, abs=1e-9)] * 3
+
+
+def test_a_comparison_that_leaves_verdicts_out_says_what_the_headline_scores_are(partial: Evaluated):
+    one = partial
+    comparison = compare(one.run, one.rival)
+    assert comparison.alone == (pytest.approx(one.run.gist.value), pytest.approx(one.rival.gist.value))
+    if comparison.unpaired:
+        texts = ["-" if score is None else format_number(score, comparison.digits) for score in comparison.alone]
+        assert f"with them the headline scores are {texts[0]} and {texts[1]}" in one.call(
+            "compare", one.run.id, one.rival.id
+        )
 
 
 scores = st.lists(st.integers(0, 10), min_size=1, max_size=9)

@@ -113,8 +113,8 @@ def _print_comparison(screen: "Screen", comparison: "Comparison") -> None:
     for line in align_rows(COLUMNS, rows, screen.width, label=0, numbers=True):
         screen.print(line)
     screen.print(f"scores are out of {comparison.max_score:g}; * marks p (Holm) under {SIGNIFICANCE}")
-    if comparison.unpaired:
-        screen.print(f"{comparison.unpaired} verdicts have no partner and are left out")
+    if comparison.remark:
+        screen.print(comparison.remark)
     if comparison.gaps:
         screen.print("where they differ most, by the headline score:")
     for gap in comparison.gaps:

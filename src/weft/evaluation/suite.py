@@ -269,10 +269,12 @@ def _score_cells(
 
 
 def _score_cell(run: RunEntry) -> Cell:
-    """Turns that a run has not reached yet count as expected and unscored."""
+    """The headline score and the verdicts that it rests on. Turns that a run has not reached yet count as expected and
+    unscored."""
     gist = run.gist
     missing = 1 if run.expected_turns is None else run.expected_turns - gist.turns
-    return Cell(gist.value, gist.scored, gist.expected + max(0, missing), gist.low, gist.high, digits=gist.digits)
+    expected = gist.headline_expected + max(0, missing)
+    return Cell(gist.value, gist.headline_scored, expected, gist.low, gist.high, digits=gist.digits)
 
 
 def _cost_row(model: str, runs: Mapping[str, RunEntry], sections: Sequence[str]) -> Row:

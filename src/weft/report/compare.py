@@ -11,7 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.errors import UserError
+from weft.report.scale import headline_share, to_points
 from weft.results.run import Run, find_cluster, headline_parts, sum_values
+from weft.rounding import format_number
 from weft.stats.intervals import mix_means
 from weft.stats.paired import Difference, PairedTerms, compare_pairs, holm_adjust
 from weft.types import Verdict
@@ -51,6 +53,23 @@ class Comparison(Struct, frozen=True):
     notes: list[str]  # what differs besides the model
     max_score: float = 1.0  # full marks on the paper's scale
     digits: int = 3  # decimals of a number that is shown
+    alone: tuple[float | None, float | None] = (None, None)  # the headline scores, with what is left out here
+
+    @property
+    def headline(self) -> ComparisonRow | None:
+        """The comparison of the headline score; None if a part of it has no pairs."""
+        return next((row for row in self.rows if row.name == HEADLINE), None)
+
+    @property
+    def remark(self) -> str:
+        """What is left out, and the headline scores that the runs have with it; "" if nothing is."""
+        if not self.unpaired:
+            return ""
+        scores = ["-" if score is None else format_number(score, self.digits) for score in self.alone]
+        return (
+            f"{self.unpaired} verdicts have no partner and are left out; with them the headline scores are "
+            f"{scores[0]} and {scores[1]}"
+        )
 
 
 class SharedVerdicts(Struct, frozen=True):
@@ -126,7 +145,12 @@ def compare(first: Run, second: Run, max_gaps: int = 10, names: tuple[str, str] 
         notes=notes,
         max_score=presentation.max_score,
         digits=presentation.digits,
+        alone=(_headline_points(first), _headline_points(second)),
     )
+
+
+def _headline_points(run: Run) -> float | None:
+    return to_points(run.benchmark, headline_share(run.benchmark, run.verdicts, run.groups))
 
 
 def _check_comparable(first: Run, second: Run) -> None:

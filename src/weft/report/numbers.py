@@ -293,9 +293,10 @@ def _comparison_sections(comparisons: Sequence[Comparison], glossary: Glossary) 
         if len(comparisons) <= MAX_UNFOLDED:
             sections.append(PageSection(f"compared-{number}", f"Compared: {first} and {second}", body))
             continue
-        headline = comparison.rows[0]
-        difference = format_number(headline.difference.value, comparison.digits, sign=True)
-        text = f": {difference}, p (Holm) {format_p_value(headline.corrected_p)}"
+        text = ": the headline score is not compared"
+        if (headline := comparison.headline) is not None:
+            difference = format_number(headline.difference.value, comparison.digits, sign=True)
+            text = f": {difference}, p (Holm) {format_p_value(headline.corrected_p)}"
         summary = tag("summary", inline_text(first), " and ", inline_text(second), text)
         folded.append(tag("details", summary, body))
     if folded:
@@ -310,8 +311,7 @@ def _render_comparison(comparison: Comparison, glossary: Glossary) -> Html:
     note = (
         f"Full marks: {comparison.max_score:g}. Turns that both runs have scored; bold where the corrected p is under "
         f"{SIGNIFICANT:g}. 95% intervals and two-sided p-values by dialogue, from one rule (Wilson's score interval "
-        f"with cluster-robust errors); Holm over {len(rows)} rows. {comparison.unpaired} verdicts have no partner and "
-        "are left out."
+        f"with cluster-robust errors); Holm over {len(rows)} rows. {comparison.remark}"
     )
     head = tag("thead", tag("tr", tag("th", ""), heads))
     return join(

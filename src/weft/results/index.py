@@ -110,7 +110,7 @@ def _find_gist(journal: Journal, record: RunRecord, benchmarks: Any, known: Mapp
         if gist.stamp != stamp:
             gist = Run(resolve_benchmark(record, benchmarks), record, journal).gist
     except (WeftError, msgspec.ValidationError):  # the benchmark is not installed, or has changed
-        gist = Gist(turns=turns, expected=verdicts)
+        gist = Gist(turns=turns, expected=verdicts, headline_expected=verdicts)
     return gist
 
 

@@ -15,6 +15,7 @@ from typing import Any, Self, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft import __version__
 from weft.benchmarks.base import Benchmark, RunResults, SampleGroups, WeightedMeans, is_known, load_benchmark
 from weft.benchmarks.official import explain_official_cells, note_published_size
 from weft.errors import UserError, wrap_error
@@ -49,6 +50,8 @@ class Gist(Struct, frozen=True):
     digits: int = 3  # decimals of the score
     scored: int = 0  # verdicts with a value
     expected: int = 0  # verdicts in all
+    headline_scored: int = 0  # verdicts with a value that the headline score is computed from
+    headline_expected: int = 0  # the same with those that have none
     turns: int = 0  # turns that are done
     failed: int = 0  # turns without a reply that are not the model's fault
     cost: float | None = None  # USD; None if a price is unknown
@@ -56,7 +59,7 @@ class Gist(Struct, frozen=True):
     @staticmethod
     def stamp_of(record: RunRecord, turns: int, verdicts: int) -> str:
         """Return the stamp of a run that has this many turns and raw verdicts."""
-        return f"{record.round}:{turns}:{verdicts}"
+        return f"{record.round}:{turns}:{verdicts}:{__version__}"  # another weft may compute it otherwise
 
     @property
     def headline_text(self) -> str:
@@ -163,8 +166,13 @@ class Run:
         """The run's line of the list, computed once."""
         presentation = self.benchmark.presentation
         interval: tuple[float | None, float | None, float | None] = (None, None, None)
+        members: list[Verdict] = []
         if self.verdicts and not presentation.pairwise:
-            interval = headline_score(self.benchmark, self.verdicts, self.groups) or interval
+            parts = headline_parts(self.benchmark, self.verdicts, self.groups)
+            members = [verdict for _, of_part in parts for verdict in of_part]
+            terms = scored_terms(parts)
+            if terms:
+                interval = estimate_terms(self.benchmark, terms, self.groups)
         value, low, high = [None if share is None else presentation.max_score * share for share in interval]
         return Gist(
             stamp=Gist.stamp_of(self.record, self.replies.turns, self.raw_verdict_count),
@@ -174,6 +182,8 @@ class Run:
             digits=presentation.digits,
             scored=sum(verdict.value is not None for verdict in self.verdicts),
             expected=len(self.verdicts),
+            headline_scored=sum(verdict.value is not None for verdict in members),
+            headline_expected=len(members),
             turns=self.replies.turns,
             failed=self.replies.outcomes["failed"],
             cost=_total_cost(self.totals),
