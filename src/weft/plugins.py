@@ -1,10 +1,12 @@
 """Code that is looked up by its name: entry points of other packages, and objects in a user's own files."""
 
+import difflib
 import functools
 import importlib
 import importlib.metadata
 import importlib.util
 import sys
+from collections.abc import Iterable
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +15,14 @@ from typing import Any
 from weft.errors import UserError
 
 imported_file: ContextVar[str] = ContextVar("imported_file", default="")  # a user's, while weft imports it
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return `did you mean NAME? ` for a name that is nearly one of the known ones; an empty text otherwise."""
+    similar = difflib.get_close_matches(name, list(known), n=1)
+    if not similar:
+        return ""
+    return f"did you mean {similar[0]}? "
 
 
 def find_entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:

@@ -68,9 +68,9 @@ def test_a_missing_image_is_zero_and_the_released_scripts_stop(tmp_path: Path):
     items = {"1": basic_item(1), "2": basic_item(2)}
     data = write_imgedit(tmp_path / "data", {BASIC: items})
     run = evaluate("imgedit", data, tmp_path, scoring({}, (4, 4, 4)), Painter(refuses="number 2"))
-    strict, official = table(run, "basic").run_rows
+    strict, official = table(run, "basic edits").run_rows
     assert strict.cells["Add"].value == pytest.approx(2) and official.cells["Add"].value is None
-    assert "stop at an edit without an image" in table(run, "basic").note
+    assert "stop at an edit without an image" in table(run, "basic edits").note
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_the_released_prompts_are_asked_and_read_line_by_line(tmp_path: Path, ch
     )
     assert shown[0] == f"add. {PROMPT}".replace("<edit_prompt>", "Edit it, number 1.")
     assert [part.size for part in shown[1:]] == [(32, 32), (24, 48)]
-    strict, official = table(run, "basic").run_rows
+    strict, official = table(run, "basic edits").run_rows
     assert strict.cells["Add"].value == pytest.approx(4) and strict.cells["Add"].scored == 2
     assert official.cells["Add"].value == pytest.approx(3.75) and official.cells["Add"].scored == 2
     assert cells(run, "UGE", "strict")["Score"] == pytest.approx(4), "the released scripts read nothing there"
@@ -161,15 +161,19 @@ def test_a_dialogue_is_fed_the_images_that_the_model_made(tmp_path: Path):
     assert last[1][1] == [(1, 1, 1)] and last[3][1] == [(2, 2, 2)] and last[4][1] == ["Third."]
     pictures = [part.getpixel((5, 5)) for part in judge.shown[-1] if not isinstance(part, str)]
     assert pictures[1:] == [(1, 1, 1), (2, 2, 2), (3, 3, 3)], "the judge sees each version"
-    assert cells(run, "multi-turn") == {column: pytest.approx(4) for column in ("Turn 1", "Turn 2", "Turn 3", "All")}
-    assert {row.arithmetic for row in table(run, "multi-turn").run_rows} == {""}, "people judge them for the authors"
+    assert cells(run, "dialogues by turn") == {
+        column: pytest.approx(4) for column in ("Turn 1", "Turn 2", "Turn 3", "All")
+    }
+    assert {row.arithmetic for row in table(run, "dialogues by turn").run_rows} == {""}, (
+        "people judge them for the authors"
+    )
 
 
 def test_a_turn_without_an_image_is_zero_and_the_next_begins_with_the_last_one_there_was(tmp_path: Path):
     data = write_imgedit(tmp_path / "data", {"Multiturn/content_memory/memory.json": {"1": DIALOGUE}})
     judge = scoring({})
     run = evaluate("imgedit", data, tmp_path, judge, Chain(fails_at=2))
-    assert cells(run, "multi-turn") == {"Turn 1": 5, "Turn 2": 0, "Turn 3": 5, "All": pytest.approx(10 / 3)}
+    assert cells(run, "dialogues by turn") == {"Turn 1": 5, "Turn 2": 0, "Turn 3": 5, "All": pytest.approx(10 / 3)}
     third = next(question for question in judge.asked if question.turn_ref.turn == 2)
     assert third.material["source"] == next(q for q in judge.asked if q.turn_ref.turn == 0).material["output"]
 
@@ -237,6 +241,10 @@ def test_the_tabletop_has_edits_whose_scores_are_known(tmp_path: Path):
     found: dict[str, list[float | None]] = {}
     for model in ("tabletop/oracle", "copy"):
         run = weft.evaluate("imgedit", data=data, model=model, judge="tabletop/exact", home=tmp_path / "home")
-        found[model] = [cells(run, "basic")["Overall"], cells(run, "UGE")["Score"], cells(run, "multi-turn")["All"]]
+        found[model] = [
+            cells(run, "basic")["Overall"],
+            cells(run, "UGE")["Score"],
+            cells(run, "dialogues by turn")["All"],
+        ]
     assert found["tabletop/oracle"] == [pytest.approx(5)] * 3
     assert found["copy"][:2] == [pytest.approx(1)] * 2 and found["copy"][2] is not None and found["copy"][2] < 2

@@ -63,6 +63,7 @@ def test_a_build_from_the_command_line_can_be_evaluated_and_has_a_status(tmp_pat
         (("weave-recall", "--out", "x", "--ray", "many"), "--ray many: give a number of workers, or auto"),
         (("weave-recall", "--out", "x", "--address", "auto"), "--address is about workers on Ray: give --ray N"),
         (("nothing", "--out", "x"), "there is no recipe 'nothing'"),
+        (("weave-recal", "--out", "x"), "did you mean weave-recall?"),
         (("status", "."), "is no build: it has no build.json"),
         (("show", "mine.py:Recipe"), "there is no file mine.py"),
     ],

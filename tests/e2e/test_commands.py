@@ -161,6 +161,7 @@ RUN = ["run", "weave", "--data", "{toy}", "--model", "copy", "--judge", "constan
     ("words", "said"),
     [
         (["run", "nosuch", *RUN[2:]], "unknown benchmark 'nosuch'"),
+        (["run", "wave", *RUN[2:]], "did you mean weave?"),
         ([*RUN[:2], *RUN[4:]], "give --data"),
         (RUN[:6], "give --judge"),
         ([*RUN, "--data", "nowhere"], "nowhere: there is no such folder or file"),

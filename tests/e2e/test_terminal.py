@@ -8,14 +8,15 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from weft.benchmarks.base import BUILT_IN, load_benchmark
+from weft.building.recipe import list_recipes
 from weft.cli.app import app
 from weft.cli.columns import align_rows
 from weft.cli.help import PANELS
 from weft.cli.screen import Screen
 from weft.cli.tables import print_table
+from weft.report.columns import put_headline_first
 from weft.types import Cell, Row, Table
-
-BENCHMARKS = ("weave", "imug", "rover-ig", "rover-tg", "planviz", "weaverbench", "opening")
 
 
 def command_paths(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -27,7 +28,11 @@ def command_paths(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str,
             yield (*path, name)
 
 
-PATHS = [*command_paths(get_command(app)), *(("run", name) for name in BENCHMARKS)]
+PATHS = [
+    *command_paths(get_command(app)),
+    *(("run", name) for name in BUILT_IN),
+    *(("build", name) for name in list_recipes()),
+]
 
 
 def help_text(*path: str, width: int, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -78,6 +83,17 @@ def test_a_table_keeps_to_the_width_and_has_the_headline_first(width: int, rows:
     grid = [line for line in text.splitlines() if line[:1] in "┏┃│└"]
     assert max(map(len, grid)) <= width
     assert text.index("Overall") < text.index("RV")
+
+
+HEADLINES = {"weave": "Avg", "imug": "Avg", "rover-ig": "AVG", "rover-tg": "AVG", "planviz": "Avg"}
+HEADLINES |= dict.fromkeys(("weaverbench", "opening", "risebench", "imgedit", "geneval"), "Overall")
+HEADLINES |= {"gedit": "Avg", "mmvet": "Total"}
+
+
+@pytest.mark.parametrize("benchmark", HEADLINES)
+def test_the_first_table_of_a_benchmark_begins_with_its_headline_score(benchmark: str):
+    table = next(iter(load_benchmark(benchmark).tables([])))
+    assert put_headline_first(table.columns)[0] == HEADLINES[benchmark]
 
 
 def test_columns_that_do_not_fit_are_named():

@@ -33,7 +33,7 @@ from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError, wrap_error
-from weft.plugins import find_entry_points, load_object, load_target
+from weft.plugins import find_entry_points, load_object, load_target, suggest_name
 from weft.store.blobs import Blobs
 from weft.types import (
     Dataset,
@@ -420,8 +420,11 @@ def _import_benchmark(name: str) -> Any:
     if ".py:" in name:
         return load_object(name)
     if not is_known(name):
-        known = ", ".join(sorted(list_benchmarks()))
-        raise UserError(f"unknown benchmark {name!r}; known: {known}; or file.py:NAME for your own")
+        known = sorted(list_benchmarks())
+        raise UserError(
+            f"unknown benchmark {name!r}; {suggest_name(name, known)}known: {', '.join(known)}; "
+            "or file.py:NAME for your own"
+        )
     target = BUILT_IN.get(name) or INTERNAL.get(name) or list_benchmarks()[name]
     return load_target(target)
 

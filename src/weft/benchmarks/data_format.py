@@ -14,7 +14,7 @@ from weft.benchmarks.base import TRAINING_DATA, Benchmark, is_known, list_benchm
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.statistics import DatasetStatistics
 from weft.errors import UserError
-from weft.plugins import load_target
+from weft.plugins import load_target, suggest_name
 from weft.store.blobs import Blobs
 from weft.types import Dataset
 
@@ -42,8 +42,11 @@ def load_format(name: Any) -> DataFormat:
     if isinstance(name, str) and name in TRAINING_DATA:
         return load_target(TRAINING_DATA[name])
     if isinstance(name, str) and ".py:" not in name and not is_known(name):
-        known = ", ".join([*sorted(list_benchmarks()), *TRAINING_DATA])
-        raise UserError(f"unknown dataset {name!r}; known: {known}; or file.py:NAME for a benchmark of your own")
+        known = [*sorted(list_benchmarks()), *TRAINING_DATA]
+        raise UserError(
+            f"unknown dataset {name!r}; {suggest_name(name, known)}known: {', '.join(known)}; "
+            "or file.py:NAME for a benchmark of your own"
+        )
     benchmark = load_benchmark(name)
     return DataFormat(
         name=benchmark.name,

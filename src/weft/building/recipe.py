@@ -21,7 +21,7 @@ from msgspec import Struct
 from weft.benchmarks.options import NoOptions, parse_options
 from weft.building.draft import Row
 from weft.errors import UserError, WeftError
-from weft.plugins import find_entry_points, load_object, load_target
+from weft.plugins import find_entry_points, load_object, load_target, suggest_name
 from weft.types import Message, Reply, Request
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ def load_recipe(name: str) -> type[Recipe]:
         except ImportError as error:
             raise UserError(f"the recipe {name} cannot be imported from {recipes[name]}: {error}") from error
     else:
-        raise UserError(f"there is no recipe {name!r}; there is {', '.join(sorted(recipes))}; or file.py:NAME")
+        known = ", ".join(sorted(recipes))
+        raise UserError(f"there is no recipe {name!r}; {suggest_name(name, recipes)}there is {known}; or file.py:NAME")
     if not isinstance(kind, type) or not issubclass(kind, Recipe):
         raise UserError(f"{name} is no recipe: make it a class of weft.building.recipe.Recipe")
     if not kind.roles:

@@ -6,7 +6,6 @@ is the object itself. A provider declares its options (`provider_options`) and w
 an unknown option is an error. `weft.models.config` reads weft.toml.
 """
 
-import difflib
 import functools
 import re
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from msgspec.structs import replace
 from weft.errors import UserError, WeftError, wrap_error
 from weft.models.endpoint import Endpoint, TaskEndpoint
 from weft.models.providers import BUILT_IN
-from weft.plugins import find_entry_points, load_object, load_target
+from weft.plugins import find_entry_points, load_object, load_target, suggest_name
 from weft.secrets import strip_url_secrets
 from weft.store.blobs import Blobs
 from weft.types import Gives, Takes
@@ -345,8 +344,7 @@ def _unknown_model(spec: ModelSpec, configured: Mapping[str, Any]) -> UserError:
             return UserError(f"{spec.text} is a folder of weights: write {provider}/{spec.text}")
     providers = list_providers()
     names = ", ".join(sorted([*providers, *configured, REFERENCE]))
-    similar = difflib.get_close_matches(spec.source_text, [*configured, *providers], 1)
-    suggestion = f"did you mean {similar[0]}? " if similar else ""
+    suggestion = suggest_name(spec.source_text, [*configured, *providers])
     return UserError(f"unknown model {spec.text!r}; {suggestion}known: {names}; or file.py:NAME for your own")
 
 

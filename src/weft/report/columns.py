@@ -5,7 +5,7 @@ Files (Markdown, LaTeX, CSV, JSON) keep the order of the paper's table.
 
 from collections.abc import Sequence
 
-HEADLINE_COLUMNS = ("Avg", "AVG", "Average", "Overall")  # a column of this name averages the others
+HEADLINE_COLUMNS = ("Avg", "AVG", "Average", "Overall", "Total")  # a column of this name averages the others
 
 
 def put_headline_first(columns: Sequence[str]) -> list[str]:

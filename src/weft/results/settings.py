@@ -10,7 +10,6 @@ A setting that a benchmark calls like one of the model's is the benchmark's; `mo
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ import msgspec
 from weft.benchmarks.base import Benchmark
 from weft.benchmarks.options import list_options
 from weft.errors import UserError
+from weft.plugins import suggest_name
 from weft.results.titles import TitleInput, model_name
 from weft.store.manifest import Identity
 
@@ -130,8 +130,7 @@ def check_names(runs: Iterable[TitleInput], names: Iterable[str], others: Sequen
         known.update(dict.fromkeys(list_settings(run)))
     for name in names:
         if normalize_name(name) not in known:
-            near = get_close_matches(normalize_name(name), known, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = suggest_name(normalize_name(name), known)
             listed = [one for one in known if "." not in one][:MAX_LISTED]
             raise UserError(
                 f"these runs have no setting {name!r}; {hint}they have {', '.join(listed)}; and those of one model, "

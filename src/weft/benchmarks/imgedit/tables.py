@@ -66,11 +66,11 @@ def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
         data = DATA_TITLES.get(runs[0].dataset, "Own edits in ImgEdit's format")
     basic = _select_runs(runs, BASIC)
     if basic or not runs:
-        yield _build_basic_table(basic, published, f"{data}: basic")
+        yield _build_basic_table(basic, published, f"{data}: basic edits by type")
     uge = _select_runs(runs, UGE)
     if uge:
         rows = build_rows(uge, _build_uge_cells, released_digits=RELEASED_DIGITS)
-        yield Table(f"{data}: UGE", ("Score",), rows, _note(uge, NOTE), 2)
+        yield Table(f"{data}: hard edits (UGE)", ("Score",), rows, _note(uge, NOTE), 2)
     dialogues = _select_runs(runs, MULTI_TURN)
     if dialogues:
         columns = _list_turn_columns(dialogues)
@@ -78,7 +78,7 @@ def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
         def cells(run: RunResults, official: bool) -> dict[str, Cell]:
             return _build_turn_cells(run, columns)
 
-        yield Table(f"{data}: multi-turn", (*columns, "All"), build_rows(dialogues, cells), DIALOGUE_NOTE, 2)
+        yield Table(f"{data}: dialogues by turn", (*columns, "All"), build_rows(dialogues, cells), DIALOGUE_NOTE, 2)
     if runs:
         by_type = tuple(METRIC_COLUMNS)
         yield from build_breakdowns(runs, data, "by type", by_type, _break_down, 2, RELEASED_DIGITS, shown=("Score",))
