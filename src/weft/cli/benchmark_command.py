@@ -8,7 +8,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -18,6 +18,9 @@ from weft.cli.config_defaults import SERVING_OPTIONS, benchmark_section
 from weft.cli.help import CONTEXT_SETTINGS, keep_examples
 from weft.errors import UserError
 from weft.evaluation.config import FIELDS, SHAREABLE_NAMES, CliField, fields_for
+
+if TYPE_CHECKING:
+    from weft.benchmarks.options import Option
 
 OWN_PREFIX = "own_"  # of parameters that are a benchmark's options
 AXIS_PREFIX = "where_"  # of parameters that select a group of a benchmark's axis
@@ -88,29 +91,30 @@ def build_own_parameters(benchmark: Any) -> list[inspect.Parameter]:
 
     options = list_options(benchmark.Options)
     parameters: list[inspect.Parameter] = []
-    for option in options:
-        flag = option.name.replace("_", "-")
-        name = OWN_PREFIX + option.name
-        if option.kind is bool:
-            settings: dict[str, Any] = {"help": option.help, "show_default": False}
-            parameters.append(build_option(name, bool, settings, f"--{flag}/--no-{flag}"))
-            continue
-        metavar, listed = _describe_choices(option.choices, METAVARS.get(option.kind, "TEXT"))
-        text = f"{option.help}{listed}"
-        if option.default not in ("", None):
-            text += f" [default: {option.default}]"
-        settings = {"help": text, "metavar": metavar, "show_default": False}
-        settings |= _build_completion(option.choices)
-        parameters.append(build_option(name, option.kind, settings, f"--{flag}"))
+    parameters += [build_own_option(option) for option in options]
     option_names = {option.name for option in options}
     groups: Mapping[str, tuple[str, ...]] = benchmark.presentation.axis_names
     for axis in benchmark.axes:
         if axis not in option_names:
             metavar, listed = _describe_choices(groups.get(axis, ()), "TEXT")
-            settings = {"help": f"Only samples of this group.{listed}", "metavar": metavar}
+            settings: dict[str, Any] = {"help": f"Only samples of this group.{listed}", "metavar": metavar}
             settings |= _build_completion(groups.get(axis, ()))
             parameters.append(build_option(AXIS_PREFIX + axis, str, settings, f"--{axis}"))
     return parameters
+
+
+def build_own_option(option: "Option") -> inspect.Parameter:
+    """Return an option of a benchmark or of a recipe, from the field that declares it."""
+    flag = option.name.replace("_", "-")
+    name = OWN_PREFIX + option.name
+    if option.kind is bool:
+        return build_option(name, bool, {"help": option.help, "show_default": False}, f"--{flag}/--no-{flag}")
+    metavar, listed = _describe_choices(option.choices, METAVARS.get(option.kind, "TEXT"))
+    text = f"{option.help}{listed}"
+    if option.default not in ("", None):
+        text += f" [default: {option.default}]"
+    settings = {"help": text, "metavar": metavar, "show_default": False, **_build_completion(option.choices)}
+    return build_option(name, option.kind, settings, f"--{flag}")
 
 
 def _describe_choices(choices: Sequence[str], metavar: str) -> tuple[str, str]:

@@ -9,11 +9,12 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from weft.cli.benchmark_command import METAVARS, OWN_PREFIX, build_option
+from weft.cli.benchmark_command import OWN_PREFIX, build_option, build_own_option
 from weft.cli.help import CONTEXT_SETTINGS, keep_examples
 from weft.cli.options import DRY_RUN_HELP, parse_pairs
 from weft.errors import UserError
 
+MAX_COMMAND = 76  # characters of an example before `--out DIR --dry-run`
 ROLE_PREFIX = "role_"  # of parameters that are a recipe's roles
 SECTIONS = ("Roles", "Options of the recipe", "Options")
 EXAMPLES = """Build a dataset with the recipe {name}: {title}.
@@ -23,9 +24,9 @@ After a crash, run the same command again to resume; more --seeds extend a finis
 
 Examples:
 
-  weft build {name} --seeds 1000 {roles} --out DIR --dry-run
+  {command} --out DIR --dry-run
 
-  weft build {name} --seeds 1000 {roles} --out DIR --budget 50
+  {command} --out DIR --budget 50
 
   weft build status DIR
 """
@@ -85,19 +86,17 @@ def make_recipe_command(name: str, work: Any) -> Any:
         parameters.append(
             build_option(ROLE_PREFIX + role.name, str, {"help": about, "metavar": metavar}, _flag(role.name))
         )
-    for option in list_options(kind.Options):
-        metavar = "|".join(option.choices) or METAVARS.get(option.kind, "TEXT")
-        default = f" [default: {option.default}]" if option.default != "" else ""
-        settings = {"help": f"{option.help}{default}", "metavar": metavar}
-        parameters.append(build_option(OWN_PREFIX + option.name, option.kind, settings, _flag(option.name)))
+    parameters += [build_own_option(option) for option in list_options(kind.Options)]
     parameters += _common_parameters()
 
     def run(**values: Any) -> None:
         work(name, values)
 
     required = [role for role in kind.roles if not role.optional]
-    roles = " ".join(f"--{role.name} MODEL" for role in required)
-    run.__doc__ = keep_examples(EXAMPLES.format(name=name, title=kind.title or kind.name, roles=roles))
+    command = f"weft build {name} --seeds 1000 {' '.join(f'--{role.name} MODEL' for role in required)}"
+    if len(command) > MAX_COMMAND:
+        command += " \\\n   "
+    run.__doc__ = keep_examples(EXAMPLES.format(name=name, title=kind.title or kind.name, command=command))
     run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     command_class = type("Command", (RecipeCommand,), {"recipe_name": kind.name or name})
