@@ -107,6 +107,7 @@ METRICS: dict[str, tuple[str, ...]] = {
     "risebench": ("consistency", "reasoning", "plausibility"),
     "imgedit": ("compliance", "seamlessness", "detail"),
     "geneval": ("correct",),
+    "geneval2": ("am", "gm"),
     "mmvet": ("correctness",),
 }
 GROUPS: dict[str, dict[str, dict[str, str]]] = {  # sample's name without its number -> its groups
@@ -147,6 +148,7 @@ GROUPS: dict[str, dict[str, dict[str, str]]] = {  # sample's name without its nu
     },
     "imgedit": {"a": {"suite": "basic", "type": "add"}, "b": {"suite": "basic", "type": "style"}},
     "geneval": {"a": {"tag": "counting"}, "b": {"tag": "colors"}},
+    "geneval2": {"a": {"atoms": "3"}, "b": {"atoms": "10"}},
     "mmvet": {"a": {"capabilities": "ocr + math"}, "b": {"capabilities": "ocr"}},
 }
 HEADLINE: dict[str, Callable[[Found], float | None]] = {
@@ -161,6 +163,7 @@ HEADLINE: dict[str, Callable[[Found], float | None]] = {
     "risebench": lambda found: of(found, "accuracy"),
     "imgedit": mean_of_groups("imgedit", "score", "type"),
     "geneval": mean_of_groups("geneval", "correct", "tag"),
+    "geneval2": lambda found: of(found, "gm"),
     "mmvet": lambda found: of(found, "correctness"),
 }
 HEADLINE_CELL = {  # a cell of the first table that has the headline score, by the row's subset
@@ -173,6 +176,7 @@ HEADLINE_CELL = {  # a cell of the first table that has the headline score, by t
     "risebench": ("", "Overall"),
     "imgedit": ("", "Overall"),
     "geneval": ("", "Overall"),
+    "geneval2": ("", "GM"),
     "mmvet": ("", "Total"),
 }
 READINGS = {  # by released scripts

@@ -83,7 +83,9 @@ def test_confidence_is_the_class_times_the_mean_of_the_mask_and_the_box_holds_th
     classes[0, 15], classes[1, 80] = 20.0, 20.0  # a cat, and nothing
     masks = torch.full((2, 8, 8), -9.0)
     masks[0, 2:4, 3:6] = 2.0
-    best = run.find_instances(classes, masks, (8, 8), (8, 8), (8, 8))[0]
+    found = run.find_instances(classes, masks, {15}, (8, 8), (8, 8), (8, 8))
+    assert {label for label, *_ in found} == {15}, "no other class was wanted"
+    best = found[0]
     label, box, confidence, mask = best
     assert COCO_CLASSES[label] == "cat" and box == (3.0, 2.0, 6.0, 4.0) and int(mask.sum()) == 6
     assert confidence == pytest.approx(float(torch.tensor(2.0).sigmoid()), abs=1e-4)
@@ -112,7 +114,11 @@ def test_an_object_is_cut_out_on_grey_and_its_colour_is_one_of_ten(run: Any, wei
 def test_images_of_several_sizes_are_one_batch(run: Any, weights: dict[str, Path]):
     detector = run.ObjectDetector(weights["detector"], "cpu")
     images = [Pil.new("RGB", size, "red") for size in ((40, 80), (90, 50))]
-    found = detector.find(images)
+    every = set(range(len(COCO_CLASSES)))
+    found = detector.find(images, [every, every])
     assert [len(one) for one in found] == [100, 100]
     for image, instances in zip(images, found, strict=True):
         assert all(tuple(mask.shape) == (image.height, image.width) for *_, mask in instances)
+    numbers = {found[0][0][0]}
+    (some, none) = detector.find(images, [numbers, set()])
+    assert not none and [one[:3] for one in some] == [one[:3] for one in found[0] if one[0] in numbers]

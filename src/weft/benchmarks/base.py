@@ -363,6 +363,7 @@ BUILT_IN = {
     "imgedit": "weft.benchmarks.imgedit:ImgEdit",
     "geneval": "weft.benchmarks.geneval:GenEval",
     "geneval-long": "weft.benchmarks.geneval:GenEvalLong",
+    "geneval2": "weft.benchmarks.geneval2:GenEval2",
     "mmvet": "weft.benchmarks.mmvet:MMVet",
 }
 INTERNAL = {  # benchmarks behind commands of their own, without a dataset that a user could name

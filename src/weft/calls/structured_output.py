@@ -41,7 +41,11 @@ MAX_NUMBER = 1_000_000_000
 
 
 class UnusableReply(WeftError):
-    """Why a reply cannot be used."""
+    """Why a reply cannot be used. `ask_again`: whether the judge may do better if it is told."""
+
+    def __init__(self, message: str, *, ask_again: bool = True) -> None:
+        super().__init__(message)
+        self.ask_again = ask_again
 
 
 class EmbeddedObject(Struct, frozen=True):

@@ -72,7 +72,8 @@ class DetectorWorker:
     def run_batch(self, batch: Sequence[LocalCall]) -> Sequence[LocalOutput]:
         questions = [_question_of(call) for call in batch]
         images = [self._decode(find_images(question)[0]) for question in questions]
-        found = self._detector.find(images)
+        wanted = [{COCO_CLASSES.index(name) for name in list_classes(question)} for question in questions]
+        found = self._detector.find(images, wanted)
         return [self._answer(*each) for each in zip(questions, images, found, strict=True)]
 
     def is_out_of_memory(self, error: Exception) -> bool:

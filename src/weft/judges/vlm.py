@@ -1,9 +1,9 @@
 """A vision-language model as a judge.
 
-A reply that does not fit its schema, or cannot be read for any reason, is shown to the judge once, with the problem. If
-the second reply is no better, or the judge refuses or cannot be reached, the verdicts are unscored, with the reason,
-and their calls are void: another run asks again, and so does the next round, begun after the run has finished. No error
-becomes a number, and no reply can end a run.
+A reply that does not fit its schema, or cannot be read for any reason, is shown to the judge once, with the problem,
+unless that would be of no use. If the second reply is no better, or the judge refuses or cannot be reached, the
+verdicts are unscored, with the reason, and their calls are void: another run asks again, and so does the next round,
+begun after the run has finished. No error becomes a number, and no reply can end a run.
 """
 
 import asyncio
@@ -37,6 +37,7 @@ from weft.types import (
 MAX_SCORES = 10_000  # of one reply: a benchmark's generator may never end
 MAX_UNUSABLE_REPLIES = 20  # consecutive questions with unusable replies, after which the run stops
 UNUSABLE = "the judge's reply could not be used, twice: "
+UNUSABLE_ONCE = "the judge's reply could not be used: "
 RE_ASK = (
     "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n"
     "{schema}"
@@ -123,6 +124,9 @@ class VlmJudge:
             except UnusableReply as error:
                 was_unusable = True
                 reply_problem = str(error)
+                if not error.ask_again:
+                    problem = f"{UNUSABLE_ONCE}{reply_problem}"
+                    break
             except Exception as error:  # an error in a benchmark's code costs this reply alone, and not the run
                 was_unusable = False
                 reply_problem = str(wrap_error("it could not be read", error))
@@ -154,12 +158,12 @@ class VlmJudge:
 
     def _count_unusable(self, problem: str) -> None:
         """Count a question without a usable reply. Raises UnusableJudge where there were too many in a row."""
-        if problem.startswith(UNUSABLE):
+        if problem.startswith((UNUSABLE, UNUSABLE_ONCE)):
             self._unusable_in_a_row += 1
         if self._max_unusable is not None and self._unusable_in_a_row >= self._max_unusable:
             raise UnusableJudge(
                 f"the judge {self._model.name} gave unusable replies to {self._unusable_in_a_row} questions in a row; "
-                f"the last: {problem.removeprefix(UNUSABLE)}"
+                f"the last: {problem.removeprefix(UNUSABLE).removeprefix(UNUSABLE_ONCE)}"
             )
 
     async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:

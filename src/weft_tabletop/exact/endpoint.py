@@ -15,7 +15,7 @@ from weft.models.endpoint import FATAL, NO_RETRY, UNDECIDED, CallError, Endpoint
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Question, Request, Text
 from weft.untrusted import dict_or_empty, read_json_file
-from weft_tabletop.exact import building, detections, edits, imug, mmvet, planviz, rover, weave, weaver
+from weft_tabletop.exact import building, detections, edits, geneval2, imug, mmvet, planviz, rover, weave, weaver
 from weft_tabletop.make.sidecar import sidecar_path
 from weft_tabletop.world.choices import ChoiceQuestion
 from weft_tabletop.world.language import TableRequest
@@ -51,6 +51,7 @@ class Exact(UncachedEndpoint):
             **{("imgedit", metric): self._imgedit for metric in edits.IMGEDIT_METRICS},
             **{("risebench", metric): self._risebench for metric in edits.RISE_METRICS},
             ("geneval", "correct"): self._detections,
+            ("geneval2", "am"): self._atom,
             ("mmvet", "correctness"): self._correctness,
             ("weaverbench", "separate"): self._separate,
             ("arena", "battle"): self._battle,
@@ -216,6 +217,9 @@ class Exact(UncachedEndpoint):
     def _detections(self, reference: Reference, question: Question) -> Answer:
         image = find_image(question, "output")
         return detections.answer_geneval(question, image, self._read(image))
+
+    def _atom(self, reference: Reference, question: Question) -> Answer:
+        return geneval2.answer_geneval2(reference, question, self._read_one(question, "output"))
 
     def _correctness(self, reference: Reference, question: Question) -> Answer:
         tenths, reason = mmvet.score_elements(find_text(question, "answer"), reference["answer"])

@@ -14,6 +14,7 @@ from weft.store.blobs import write_folder
 from weft_tabletop.make.edits import write_gedit, write_imgedit, write_risebench
 from weft_tabletop.make.enlarged import check_side, enlarge
 from weft_tabletop.make.geneval import write_geneval
+from weft_tabletop.make.geneval2 import write_geneval2
 from weft_tabletop.make.imug import imug_dialogues, write_imug
 from weft_tabletop.make.mmvet import write_mmvet
 from weft_tabletop.make.planviz import write_planviz
@@ -63,6 +64,7 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "tabletop-imgedit": write_imgedit,
     "tabletop-risebench": write_risebench,
     "tabletop-geneval": write_geneval,
+    "tabletop-geneval2": write_geneval2,
     "tabletop-mmvet": write_mmvet,
     "tabletop-weave-micro": _write_micro("write_micro_weave"),
     "tabletop-weaver-micro": _write_micro("write_micro_weaver"),

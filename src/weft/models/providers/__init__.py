@@ -75,6 +75,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "as a judge, finds objects and their colours by Mask2Former and CLIP, on this machine: detector/mask2former "
         "(extra local)",
     ),
+    "logprobs": (
+        "weft.judges.logprobs:from_spec",
+        "as a judge, says how likely a model's answer is, where its server gives log-probabilities: logprobs/NAME@URL",
+    ),
     "constant": (
         "weft.models.baselines:constant_from_spec",
         "as a judge, gives every reply the same score: constant/10, constant/max",

@@ -27,26 +27,29 @@ class ObjectDetector:
         self.class_count = self.model.config.num_labels
 
     @torch.inference_mode()
-    def find(self, images):
-        """Return the instances of each PIL image: (class number, box, confidence, mask), masks as bool tensors."""
+    def find(self, images, wanted):
+        """Return the instances of each PIL image: (class number, box, confidence, mask), masks as bool tensors.
+
+        `wanted` has the numbers of the classes to return, for each image.
+        """
         inputs = self.processor(images=images, return_tensors="pt").to(self.device)
         outputs = self.model(pixel_values=inputs["pixel_values"], pixel_mask=inputs.get("pixel_mask"))
         padded = inputs["pixel_values"].shape[-2:]
         shown = inputs["pixel_mask"] if "pixel_mask" in inputs else torch.ones(len(images), *padded)
         found = []
-        for image, classes, masks, pixels in zip(
-            images, outputs.class_queries_logits, outputs.masks_queries_logits, shown, strict=True
+        for image, numbers, classes, masks, pixels in zip(
+            images, wanted, outputs.class_queries_logits, outputs.masks_queries_logits, shown, strict=True
         ):
             height, width = int(pixels.any(1).sum()), int(pixels.any(0).sum())
-            found.append(find_instances(classes, masks, padded, (height, width), (image.height, image.width)))
+            found.append(find_instances(classes, masks, numbers, padded, (height, width), (image.height, image.width)))
         return found
 
 
-def find_instances(classes, masks, padded, shown, size):
-    """Return the best instances of one image, scored as the released detector scores them.
+def find_instances(classes, masks, wanted, padded, shown, size):
+    """Return the best instances of one image that are of the wanted classes, scored as the released detector does.
 
-    Every pair of a query and a class is an instance, of which the best are kept. Its confidence is the class's
-    probability times the mean probability of the mask's pixels.
+    Every pair of a query and a class is an instance, of which the best are kept, whatever their class. Its confidence
+    is the class's probability times the mean probability of the mask's pixels.
     """
     probabilities = classes.float().softmax(-1)[:, :-1]
     count = min(MAX_INSTANCES, probabilities.numel())
@@ -55,6 +58,8 @@ def find_instances(classes, masks, padded, shown, size):
     labels = places % probabilities.shape[1]
     instances = []
     for score, label, query in zip(scores.tolist(), labels.tolist(), queries.tolist(), strict=True):
+        if label not in wanted:  # a mask at the size of the image takes time and memory
+            continue
         logits = resize_mask(masks[query], padded, shown, size)
         mask = logits > 0
         area = mask.sum()
