@@ -4,7 +4,7 @@ The folder that a user names may be that of the model, that of all models if the
 to the images.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from weft.benchmarks.outputs import IMAGE_SUFFIXES, OutputFolder
@@ -21,6 +21,7 @@ class EditOutputs(OutputFolder):
     file_names = "KEY.png"
     patterns = tuple(f"**/*{suffix}" for suffix in SUFFIXES)
     top_folders: tuple[str, ...] = ()  # of which a model's folder has at least one
+    folder_names: tuple[Collection[str], ...] = ()  # of the folders above an image, from the top
 
     def __init__(self, root: Path, blobs: Blobs) -> None:
         super().__init__(self._find_model_folder(root), blobs)
@@ -38,6 +39,18 @@ class EditOutputs(OutputFolder):
 
     def _has_top_folder(self, root: Path) -> bool:
         return any((root / name).is_dir() for name in self.top_folders)
+
+    def _has_output(self) -> bool:
+        """Whether some image lies where the layout has one: all of another layout would count as missing, and as 0."""
+        for pattern in self.patterns:
+            if any(path.is_file() and self._is_in_layout(path) for path in self._root.glob(pattern)):
+                return True
+        return False
+
+    def _is_in_layout(self, path: Path) -> bool:
+        """Whether the folders above an image are those of the layout, whichever of them the root is."""
+        names = path.parent.parts[-len(self.folder_names) :]
+        return all(name in known for name, known in zip(names, self.folder_names, strict=False))
 
     def find(self, name: str) -> Path | None:
         """Find an image under any suffix. The root may be a folder on the way to it."""

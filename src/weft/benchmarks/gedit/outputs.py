@@ -1,6 +1,7 @@
 """Outputs in the authors' layout: METHOD/fullset/TASK/LANGUAGE/KEY.png. Sources that lie beside them are ignored."""
 
 from weft.benchmarks.edits.outputs import EditOutputs
+from weft.benchmarks.gedit.data import LANGUAGES, TASKS
 
 
 class GEditOutputs(EditOutputs):
@@ -8,3 +9,4 @@ class GEditOutputs(EditOutputs):
 
     file_names = "fullset/<task>/<language>/<key>.png"
     top_folders = ("fullset",)
+    folder_names = (top_folders, TASKS, LANGUAGES)

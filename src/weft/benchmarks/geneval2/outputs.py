@@ -19,6 +19,7 @@ class GenEval2Outputs(OutputFolder):
     """
 
     subfolders = ("",)
+    patterns = (f"{'[0-9]' * 5}.png",)
     file_names = 'the images 00000.png, 00001.png and so on, or a JSON file {"the prompt": "path of its image"}'
 
     def __init__(self, root: Path, blobs: Blobs) -> None:
@@ -28,6 +29,7 @@ class GenEval2Outputs(OutputFolder):
             self._paths = dict_or_empty(read_json_file(root))
             if not any(isinstance(path, str) for path in self._paths.values()):
                 raise UserError(f"{root} has no paths of images: expected {self.file_names}")
+            self.patterns = ("**/*",)
             super().__init__(root.parent, blobs)
             self.name = f"folder/{root.stem}"
         else:

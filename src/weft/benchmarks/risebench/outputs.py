@@ -1,6 +1,7 @@
 """Outputs in the authors' layout: MODEL/images/CATEGORY/INDEX.png, or .jpg, .jpeg."""
 
 from weft.benchmarks.edits.outputs import EditOutputs
+from weft.benchmarks.risebench.data import CATEGORIES
 
 
 class RiseOutputs(EditOutputs):
@@ -8,3 +9,4 @@ class RiseOutputs(EditOutputs):
 
     file_names = "images/<category>/<index>.png"
     top_folders = ("images",)
+    folder_names = (top_folders, CATEGORIES)
