@@ -6,7 +6,7 @@ answers.
     python -m conformance rover CHECKOUT [--data DIR]
     python -m conformance planviz CHECKOUT [--data DIR]
     python -m conformance opening CHECKOUT
-    python -m conformance gedit|imgedit|risebench|geneval|mmvet CHECKOUT
+    python -m conformance gedit|imgedit|risebench|kris|geneval|mmvet CHECKOUT
 
 CHECKOUT is a clone of the paper's public repository (`weichow23/weave`, `ccccEsion/IMUG-Bench`, `cheryyunl/ROVER`,
 `lijunxian111/PlanViz`, `LanceZPF/OpenING`; `stepfun-ai/Step1X-Edit`, `PKU-YuanGroup/ImgEdit`, `PhoenixZ810/RISEBench`,
@@ -33,7 +33,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
 
 from conformance.report import Report  # noqa: E402
 
-SYSTEMS = ("weave", "imug", "rover", "planviz", "opening", "gedit", "imgedit", "risebench", "geneval", "mmvet")
+SYSTEMS = ("weave", "imug", "rover", "planviz", "opening", "gedit", "imgedit", "risebench", "kris", "geneval", "mmvet")
 CACHE = HERE.parent / ".conformance"
 
 

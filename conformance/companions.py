@@ -1,4 +1,4 @@
-"""GEdit-Bench, ImgEdit, RISEBench, GenEval and MM-Vet beside their released scripts: random replies through both
+"""GEdit-Bench, ImgEdit, RISEBench, KRIS-Bench, GenEval and MM-Vet beside their released scripts: random replies through both
 readers, what the judge is sent, and the numbers that follow from the same replies.
 
 The scripts' own functions run in a process of their own (`companions_driver.py`), on the files that weft is given, too.

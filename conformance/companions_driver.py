@@ -1,4 +1,4 @@
-"""Runs the functions of a released script of GEdit-Bench, ImgEdit, RISEBench, GenEval or MM-Vet on inputs from a file.
+"""Runs the functions of a released script of GEdit-Bench, ImgEdit, RISEBench, KRIS-Bench, GenEval or MM-Vet on inputs from a file.
 
     python companions_driver.py SYSTEM CHECKOUT WORK    # WORK/inputs.json -> WORK/outputs.json
 
@@ -312,10 +312,59 @@ def _place(work: Path, arguments: Any) -> bool:
     return True
 
 
+KRIS_SCRIPTS = {
+    "common": ("metrics_common", "run_evaluation"),
+    "knowledge": ("metrics_knowledge", "run_evaluation"),
+    "view": ("metrics_view_change", "run_evaluation"),
+    "multi": ("metrics_multi_element", "run_multi_element_evaluation"),
+    "temporal": ("metrics_temporal_prediction", "run_temporal_evaluation"),
+}
+
+
+def run_kris(checkout: Path, work: Path, inputs: Facts) -> Facts:
+    import logging
+
+    logging.disable(logging.CRITICAL)
+    judge = Judge(inputs["answers"])
+    stub("openai", OpenAI=lambda **_: _client(judge.answer))
+    stub("tqdm", tqdm=lambda rows, **_: rows)
+    sys.path.insert(0, str(checkout))
+    os.chdir(inputs["folder"])
+    sys.argv = ["x", "--models", "mine"]
+    scripts = {name: load_script(module, checkout / f"{module}.py") for name, (module, _) in KRIS_SCRIPTS.items()}
+    for name, (_, function) in KRIS_SCRIPTS.items():
+        getattr(scripts[name], function)(max_workers=1)
+    cells: Facts = {}
+    for path in sorted(Path("results/mine").glob("*/metrics.json")):
+        for key, scores in json.loads(path.read_text()).items():
+            for name, score in scores.items():
+                if name.endswith("_score") and score is not None:
+                    cells[f"{path.parent.name} {key} {name}"] = float(score)
+    return {
+        "replies": [read_kris(scripts, text) for text in inputs["replies"]],
+        "requests": judge.asked,
+        "cells": cells,
+    }
+
+
+def read_kris(scripts: Facts, text: str) -> list[Any]:
+    """What each script makes of a reply about consistency, and of two scores."""
+    dual = scripts["knowledge"].extract_dual_scores(text)
+    return [
+        scripts["common"].extract_consistency_score_and_reason(text)[0],
+        scripts["common"].extract_instruction_score_and_reason(text)[0],
+        scripts["multi"].extract_score_and_reason(text, "consistency_score", ["consistency_reasoning"])[0],
+        scripts["knowledge"].extract_consistency_score(text),
+        dual["instruction_score"],
+        dual["knowledge_score"],
+    ]
+
+
 RUN: dict[str, Callable[[Path, Path, Facts], Facts]] = {
     "gedit": run_gedit,
     "imgedit": run_imgedit,
     "risebench": run_risebench,
+    "kris": run_kris,
     "geneval": run_geneval,
     "mmvet": run_mmvet,
 }

@@ -1,4 +1,4 @@
-"""What both sides of GEdit-Bench, ImgEdit, RISEBench, GenEval and MM-Vet share: what was asked, what is said to it, and
+"""What both sides of GEdit-Bench, ImgEdit, RISEBench, KRIS-Bench, GenEval and MM-Vet share: what was asked, what is said to it, and
 random replies. The standard library alone: the released scripts' environment imports it, too."""
 
 import hashlib
@@ -18,7 +18,13 @@ RISEBENCH = ["Final Score", "final score", "**Final Score:** ", "Final Score**",
              "7" * 12]  # fmt: skip
 MMVET = ["0", "1", "0.", ".5", "0.5", "1.0", " ", "\n", "nan", "inf", "-", "+", "e-1", "_", "1.", "x", "\u0661", "\t",
          "because", ".", "0.75", "\u00a0", "%"]  # fmt: skip
-PIECES = {"gedit": GEDIT, "imgedit": IMGEDIT, "risebench": RISEBENCH, "mmvet": MMVET}
+KRIS = ["{", "}", '"consistency_score"', '"instruction_score"', '"knowledge_score"', ":", ",", " ", "\n", "3", "5", "9", "0",
+        "4/5", "2 out of 5", '"reasoning": "so"', '{"consistency_score": 4}', '{"instruction_score": 3, "knowledge_score": 2}',
+        '{"consistency_score": null}', '{"instruction_score": "5", "knowledge_score": 4.7}', "consistency score: 2",
+        "Instruction_Score\uff1a4", "knowledge score 5", "knowledge_score: 1", "true", "NaN", "\u0664", "x1", "```json",
+        '{"reasoning": {}, "consistency_score": 1}', "7" * 12]  # fmt: skip
+PIECES = {"gedit": GEDIT, "imgedit": IMGEDIT, "risebench": RISEBENCH, "mmvet": MMVET,
+          "kris": KRIS}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 from conformance.server import Asked
 
-SYSTEMS = ("weave", "imug", "rover", "planviz", "opening", "gedit", "imgedit", "risebench", "geneval", "mmvet")
+SYSTEMS = ("weave", "imug", "rover", "planviz", "opening", "gedit", "imgedit", "risebench", "kris", "geneval", "mmvet")
 FOLDER = Path(__file__).parent / "recorded"
 NOTHING = "nothing"  # what a side has where only the other has something
 ANYTHING = "anything"

@@ -35,6 +35,7 @@ PLAIN = {  # columns that are plain means in every strict row, with full marks
     "imgedit": (("Compliance", "Seamlessness", "Detail"), 5),
     "risebench": (("Reasoning", "Consistency"), 100),
     "geneval": (("Single", "Counting", "Colors", "Images"), 1),
+    "kris": (("Overall", "Social", "VC", "AVG"), 100),
     "geneval2": (("GM", "AM"), 100),
     "mmvet": (("Rec", "OCR", "Spat", "Total"), 100),
 }

@@ -29,6 +29,7 @@ DATA = {
     "risebench": "tabletop-risebench",
     "imgedit": "tabletop-imgedit",
     "geneval": "tabletop-geneval",
+    "kris": "tabletop-kris",
     "geneval2": "tabletop-geneval2",
     "mmvet": "tabletop-mmvet",
 }

@@ -20,6 +20,7 @@ LATE = {  # names that are looked up when a user gives them, and lead to a later
     ("models", "weft.benchmarks.outputs"): "folder/DIR reads outputs in a benchmark's own layout",
     ("models", "weft.judges.ocr"): "ocr is a judge by name",
     ("models", "weft.judges.detector"): "detector is a judge by name",
+    ("models", "weft.judges.logprobs"): "logprobs is a judge by name",
     ("benchmarks", "weft.arena.protocol"): "a stored arena run is reported by its own code",
     ("benchmarks", "weft.arena.criteria"): "a stored arena run is reported by its own code",
     ("benchmarks", "weft.evaluation.writing"): "a stored document is reported by its own code",

@@ -107,6 +107,7 @@ METRICS: dict[str, tuple[str, ...]] = {
     "risebench": ("consistency", "reasoning", "plausibility"),
     "imgedit": ("compliance", "seamlessness", "detail"),
     "geneval": ("correct",),
+    "kris": ("consistency", "quality", "instruction", "knowledge"),
     "geneval2": ("am", "gm"),
     "mmvet": ("correctness",),
 }
@@ -148,6 +149,10 @@ GROUPS: dict[str, dict[str, dict[str, str]]] = {  # sample's name without its nu
     },
     "imgedit": {"a": {"suite": "basic", "type": "add"}, "b": {"suite": "basic", "type": "style"}},
     "geneval": {"a": {"tag": "counting"}, "b": {"tag": "colors"}},
+    "kris": {
+        "a": {"dimension": "natural", "category": "physics"},
+        "b": {"dimension": "social", "category": "humanities"},
+    },
     "geneval2": {"a": {"atoms": "3"}, "b": {"atoms": "10"}},
     "mmvet": {"a": {"capabilities": "ocr + math"}, "b": {"capabilities": "ocr"}},
 }
@@ -163,6 +168,7 @@ HEADLINE: dict[str, Callable[[Found], float | None]] = {
     "risebench": lambda found: of(found, "accuracy"),
     "imgedit": mean_of_groups("imgedit", "score", "type"),
     "geneval": mean_of_groups("geneval", "correct", "tag"),
+    "kris": lambda found: of(found, "consistency", "quality", "instruction", "knowledge"),
     "geneval2": lambda found: of(found, "gm"),
     "mmvet": lambda found: of(found, "correctness"),
 }
@@ -176,15 +182,22 @@ HEADLINE_CELL = {  # a cell of the first table that has the headline score, by t
     "risebench": ("", "Overall"),
     "imgedit": ("", "Overall"),
     "geneval": ("", "Overall"),
+    "kris": ("", "Overall"),
     "geneval2": ("", "GM"),
     "mmvet": ("", "Total"),
 }
 READINGS = {  # by released scripts
     **{"weave": 7.0, "imug": 3.0, "rover-ig": 4.0, "rover-tg": 4.0, "planviz": 0.6},
-    **{"gedit": 0.4, "risebench": 5.0, "imgedit": 0.8, "mmvet": 0.7},
+    **{"gedit": 0.4, "risebench": 5.0, "imgedit": 0.8, "kris": 0.5, "mmvet": 0.7},
 }
 FROM_1_TO_5 = ("rover-ig", "rover-tg", "risebench")
-FAILS_AS_A_WHOLE = ("opening", "gedit", "risebench", "imgedit")  # a model fails in all of a reply's metrics or in none
+FAILS_AS_A_WHOLE = (
+    "opening",
+    "gedit",
+    "risebench",
+    "imgedit",
+    "kris",
+)  # a model fails in all of a reply's metrics or in none
 MEANS_OF_MEANS = {"planviz": "subtask", "gedit": "task", "imgedit": "type", "geneval": "tag"}  # over groups of an axis
 
 

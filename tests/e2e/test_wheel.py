@@ -96,6 +96,7 @@ def test_weft_from_a_wheel_makes_runs_and_reports(clean: Path, tmp_path: Path):
         "risebench",
         "imgedit",
         "geneval",
+        "kris",
         "geneval2",
         "mmvet",
     )

@@ -50,6 +50,7 @@ HEADLINES = {  # the table, the row's subset and the column that have the headli
     "imgedit": (": basic", "", "Overall"),
     "mmvet": ("by capability", "", "Total"),
     "geneval": ("by task", "", "Overall"),
+    "kris": ("by dimension", "", "Overall"),
     "geneval2": ("means and skills", "", "GM"),
 }
 SAME_TABLES = {"geneval-long": "geneval"}

@@ -363,6 +363,7 @@ BUILT_IN = {
     "imgedit": "weft.benchmarks.imgedit:ImgEdit",
     "geneval": "weft.benchmarks.geneval:GenEval",
     "geneval-long": "weft.benchmarks.geneval:GenEvalLong",
+    "kris": "weft.benchmarks.kris:Kris",
     "geneval2": "weft.benchmarks.geneval2:GenEval2",
     "mmvet": "weft.benchmarks.mmvet:MMVet",
 }

@@ -47,8 +47,8 @@ def make_data(
             metavar="NAME",
             help="tabletop-weave, tabletop-weave-memory, tabletop-weave-single, tabletop-imug, tabletop-rover, "
             "tabletop-planviz, tabletop-weaver, tabletop-gedit, "
-            "tabletop-risebench, tabletop-imgedit, tabletop-geneval, tabletop-geneval2, tabletop-mmvet, or, for models "
-            "of four cells, tabletop-weave-micro or tabletop-weaver-micro.",
+            "tabletop-risebench, tabletop-imgedit, tabletop-kris, tabletop-geneval, tabletop-geneval2, tabletop-mmvet, "
+            "or, for models of four cells, tabletop-weave-micro or tabletop-weaver-micro.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="PATH", help="The folder to write to.")],

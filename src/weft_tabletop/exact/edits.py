@@ -23,6 +23,7 @@ Reader = Callable[[Question, str], SceneReading]  # the scene in the image of a 
 RISE_METRICS = ("consistency", "reasoning", "plausibility")
 IMGEDIT_METRICS = ("compliance", "seamlessness", "detail", "uge")
 GEDIT_METRICS = ("sc", "pq")
+KRIS_METRICS = ("consistency", "quality", "instruction", "knowledge")
 
 
 class EditShares(Struct, frozen=True):
@@ -94,6 +95,26 @@ def answer_risebench(reference: Reference, question: Question, read: Reader) -> 
     if question.schema["properties"]["score"]["maximum"] == 1:
         return {"reasoning": reason, "score": int(share == 1)}
     return {"reasoning": reason, "score": score_band(share)}
+
+
+def answer_kris(reference: Reference, question: Question, read: Reader) -> Answer:
+    """Answer a question of KRIS-Bench: one or two scores from 1 to 5."""
+    output = read(question, "output")
+    entries: dict[str, Answer] = {}
+    if question.metrics == ("quality",):
+        score = score_band(rate_quality(output) / 10, QUALITY_BANDS)
+        entries["quality"] = {"reasoning": describe_distance(output), "score": score}
+    else:
+        shares = compare_edit(reference, read(question, "source"), output)
+        for metric in question.metrics:
+            share, reason = shares.done, shares.done_reason
+            if metric == "consistency":
+                share, reason = shares.kept, shares.kept_reason
+            entries[metric] = {"reasoning": reason, "score": score_band(share)}
+    if question.text_only:
+        reasons = "; ".join(entry["reasoning"] for entry in entries.values())
+        return {**{f"{metric}_score": entry["score"] for metric, entry in entries.items()}, "reasoning": reasons}
+    return entries if len(entries) > 1 else next(iter(entries.values()))
 
 
 def answer_imgedit(reference: Reference, question: Question, read: Reader) -> Answer:

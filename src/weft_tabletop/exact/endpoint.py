@@ -49,6 +49,7 @@ class Exact(UncachedEndpoint):
             **{("planviz", metric): self._planviz for metric in planviz.METRICS},
             **{("gedit", metric): self._gedit for metric in edits.GEDIT_METRICS},
             **{("imgedit", metric): self._imgedit for metric in edits.IMGEDIT_METRICS},
+            **{("kris", metric): self._kris for metric in edits.KRIS_METRICS},
             **{("risebench", metric): self._risebench for metric in edits.RISE_METRICS},
             ("geneval", "correct"): self._detections,
             ("geneval2", "am"): self._atom,
@@ -210,6 +211,9 @@ class Exact(UncachedEndpoint):
 
     def _imgedit(self, reference: Reference, question: Question) -> Answer:
         return edits.answer_imgedit(reference, question, self._read_one)
+
+    def _kris(self, reference: Reference, question: Question) -> Answer:
+        return edits.answer_kris(reference, question, self._read_one)
 
     def _risebench(self, reference: Reference, question: Question) -> Answer:
         return edits.answer_risebench(reference, question, self._read_one)

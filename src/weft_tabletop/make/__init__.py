@@ -11,7 +11,7 @@ from pathlib import Path
 
 from weft.errors import UserError
 from weft.store.blobs import write_folder
-from weft_tabletop.make.edits import write_gedit, write_imgedit, write_risebench
+from weft_tabletop.make.edits import write_gedit, write_imgedit, write_kris, write_risebench
 from weft_tabletop.make.enlarged import check_side, enlarge
 from weft_tabletop.make.geneval import write_geneval
 from weft_tabletop.make.geneval2 import write_geneval2
@@ -62,6 +62,7 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "tabletop-weaver": write_weaver,
     "tabletop-gedit": write_gedit,
     "tabletop-imgedit": write_imgedit,
+    "tabletop-kris": write_kris,
     "tabletop-risebench": write_risebench,
     "tabletop-geneval": write_geneval,
     "tabletop-geneval2": write_geneval2,

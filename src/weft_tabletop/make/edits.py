@@ -1,4 +1,4 @@
-"""Single edits of tables in the formats of GEdit-Bench, RISEBench and ImgEdit, each with its sidecar.
+"""Single edits of tables in the formats of GEdit-Bench, RISEBench, ImgEdit and KRIS-Bench, each with its sidecar.
 
 Every class of the official tables has a kind of request, so that every column has numbers. The words are the
 tabletop's own."""
@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from weft_tabletop.make.dialogues import DialogueMaker, TableTurn
-from weft_tabletop.make.files import write_lines, write_named_image
+from weft_tabletop.make.files import write_image, write_lines, write_named_image
 from weft_tabletop.make.sidecar import write_sidecar
 from weft_tabletop.make.start_scenes import start_scene
 from weft_tabletop.world.language import describe_scene, phrase_request
@@ -55,6 +55,23 @@ DIALOGUE_KINDS: Mapping[str, tuple[str, ...]] = {  # the tasks of dialogues, wit
     "version_backtracking": ("remove", "background", "put back"),
 }
 IMGEDIT_SUITES = (*("basic",) * 3, "uge", *("basic",) * 3, "uge", "multi-turn", "multi-turn")  # in turn
+KRIS_KINDS: Mapping[str, str] = {
+    "count_change": "one more",
+    "color_change": "recolour",
+    "size_adjustment": "trait",
+    "part_completion": "add",
+    "anomaly_correction": "remove",
+    "position_movement": "move",
+    "viewpoint_change": "rotate",
+    "humanities": "swap",
+    "practical_knowledge": "replace",
+    "biology": "drift",
+    "physics": "gravity",
+    "mathematics": "sum",
+    "abstract_reasoning": "pattern",
+    "rule-based_reasoning": "hours",
+    "multi-instruction_execution": "mirror",
+}
 FREE_RATE = 0.2  # how often nothing has to stay as it was
 IMAGE_RATE = 0.5  # how often the right result is an image, where it may be one
 INTERSECTION_RATE = 0.5  # how often a request is in the intersection
@@ -117,6 +134,30 @@ def write_risebench(out: Path, samples: int, seed: int) -> None:
             record["consistency_free"] = True
         records.append(record)
     (out / "risebench.json").write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    write_sidecar(out, references)
+
+
+def write_kris(out: Path, samples: int, seed: int) -> None:
+    """Write so many requests, the categories in turn: `CATEGORY/annotation.json`, images, and the sidecar."""
+    references: dict[str, Any] = {}
+    files: dict[str, dict[str, Any]] = {}
+    categories = tuple(KRIS_KINDS)
+    for number in range(samples):
+        category = categories[number % len(categories)]
+        key = str(number // len(categories) + 1)
+        rng = random.Random(f"kris {seed} {category} {key}")
+        turn, base = make_edit(KRIS_KINDS[category], rng)
+        assert turn.scene is not None
+        (out / category).mkdir(parents=True, exist_ok=True)
+        write_image(out / category / f"{key}.png", base)
+        item = {"ori_img": f"{key}.png", "gt_img": "", "ins_en": turn.text, "explain_en": describe_scene(turn.scene)}
+        if category == "viewpoint_change":
+            item["gt_img"] = f"{key}_gt.png"
+            write_image(out / category / item["gt_img"], turn.scene)
+        files.setdefault(category, {})[key] = item
+        references[f"{category}-{key}"] = {"turns": [{"kind": turn.kind, "args": turn.args}]}
+    for category, items in files.items():
+        (out / category / "annotation.json").write_text(json.dumps(items, indent=1) + "\n", encoding="utf-8")
     write_sidecar(out, references)
 
 
