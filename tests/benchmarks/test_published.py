@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from weft.benchmarks import load_benchmark
 from weft.benchmarks.gedit.tables import TASK_COLUMNS
 from weft.benchmarks.geneval.tables import COLUMNS as GENEVAL_COLUMNS
+from weft.benchmarks.kris.tables import KNOWLEDGE as KRIS_KNOWLEDGE
 from weft.benchmarks.rows import read_published
 from weft.benchmarks.weave.tables import average_weights, official_average
 from weft.report.numbers import render_table
@@ -29,8 +30,8 @@ PAPERS = {
     "planviz": "PlanViz",
     "gedit": "GEdit-Bench in WEAVE",
 }
-PACKAGES = ("weave", "imug", "rover", "planviz", "weaverbench", "opening", "gedit", "risebench", "imgedit", "geneval",
-            "mmvet")  # fmt: skip
+PACKAGES = ("weave", "imug", "rover", "planviz", "weaverbench", "opening", "gedit", "risebench", "imgedit", "kris",
+            "geneval", "mmvet")  # fmt: skip
 
 Row = Mapping[str, Any]
 Columns = Mapping[str, Callable[[Row], float | None]]  # an overall column -> how the paper computes it
@@ -115,6 +116,19 @@ PLANVIZ_COLUMNS = {
     "Overall": planviz_overall,
 }
 IMUG_PARTS = ("StaticSpatial", "TemporalCausal", "Hybrid")
+KRIS_SCORES = {"Attribute": 275 * 3, "Spatial": 100 * 3, "Temporal": 74 * 3, "Social": 125 * 4, "Natural": 393 * 4,
+               "Logical": 150 * 4, "Decomposition": 150 * 3}  # fmt: skip
+
+
+def kris_mean(*names: str) -> Callable[[Row], float | None]:
+    """The mean over single scores: three of each edit, four where knowledge is scored."""
+
+    def compute(row: Row) -> float | None:
+        return sum(KRIS_SCORES[name] * row[name] for name in names) / sum(KRIS_SCORES[name] for name in names)
+
+    return compute
+
+
 FORMULAS: Mapping[tuple[str, str], Formulas] = {
     ("weave", "table2"): Formulas({"Avg": weave_overall}, 0.0015),
     **{("weave", table): Formulas({"Avg": official_average}, 0.001) for table in WEAVE_TURNS},
@@ -131,6 +145,13 @@ FORMULAS: Mapping[tuple[str, str], Formulas] = {
     ("weaverbench", "table1"): Formulas({"total": lambda row: row["text_only"] + row["image_text"]}, 0.5),
     ("weaverbench", "table2"): Formulas({"Overall": weaver_overall}, 0.01),
     ("gedit", "weave_table3"): Formulas({"Avg": mean_of(*TASK_COLUMNS.values())}, 0.01),
+    ("kris", "bagel_dimensions"): Formulas(
+        {
+            **{column: kris_mean(*(name.capitalize() for name in names)) for column, names in KRIS_KNOWLEDGE.items()},
+            "Overall": kris_mean(*KRIS_SCORES),
+        },
+        0.02,
+    ),
     ("geneval", "weave_table4"): Formulas({"Overall": mean_of(*GENEVAL_COLUMNS)}, 0.01),
     ("opening", "scores"): Formulas(
         {"Overall": mean_of(*CRITERIA, "Image-Text Coherency", "Multi-step Consistency")}, 0.01

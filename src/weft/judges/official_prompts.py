@@ -70,17 +70,17 @@ class PromptFunction(Struct, frozen=True):
 
     def list_part_texts(self) -> list[str]:
         """Return the texts that stand in messages as they are, in order: TEXT in `{"text": TEXT}`."""
-        found: list[tuple[int, str]] = []
+        found: list[tuple[int, int, str]] = []
         for node in ast.walk(self.body):
             if not isinstance(node, ast.Dict):
                 continue
             for key, value in zip(node.keys, node.values, strict=True):
                 is_text = isinstance(key, ast.Constant) and key.value == "text"
                 if is_text and isinstance(value, ast.Constant) and isinstance(value.value, str):
-                    found.append((value.lineno, value.value))
+                    found.append((value.lineno, value.col_offset, value.value))
         if not found:
             raise self._missing("texts in a message")
-        return [text for _, text in sorted(found)]
+        return [text for *_, text in sorted(found)]
 
     def find_default(self, key: str) -> str:
         """Return the default for a missing key: TEXT in `.get(key, TEXT)`."""
