@@ -22,6 +22,7 @@ from weft.types import Cell, Row, Table, Verdict
 OTHER_UNITS = (  # tables whose `due` counts tasks, questions or answers, and not verdicts
     "prompt styles",
     "what an intermediate image gains",
+    "questions by skill",
 )
 PLAIN = {  # columns that are plain means in every strict row, with full marks
     "weave": (("KP", "VC", "IQ", "ACC"), 1),

@@ -61,8 +61,16 @@ def evaluate(tmp_path: Path, judge: Any, *records: dict[str, Any], model: Any = 
 
 
 def cells(run: weft.Run) -> dict[str, Any]:
-    (row,) = run.tables()[0].run_rows
-    return {column: cell.value for column, cell in row.cells.items()}
+    """The means and the skills."""
+    return {column: cell.value for column, cell in list_cells(run).items()}
+
+
+def list_cells(run: weft.Run) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for table in run.tables()[:2]:
+        (row,) = table.run_rows
+        found |= row.cells
+    return found
 
 
 def shares(question: Any) -> list[tuple[str, float]]:
@@ -118,9 +126,9 @@ def test_a_prompt_with_a_question_unscored_is_in_neither_mean(tmp_path: Path):
 
     found = evaluate(tmp_path, judge_by(say), record(0), record(1))
     assert cells(found)["AM"] == pytest.approx(50) and cells(found)["Object"] == pytest.approx(50)
-    (row,) = found.tables()[0].run_rows
-    assert (row.cells["GM"].scored, row.cells["GM"].expected) == (1, 2)
-    assert (row.cells["Count"].scored, row.cells["Count"].expected) == (1, 2)
+    built = list_cells(found)
+    assert (built["GM"].scored, built["GM"].expected) == (1, 2)
+    assert (built["Count"].scored, built["Count"].expected) == (1, 2)
     assert "1 of 3 questions unscored" in next(one.reason for one in found.verdicts if one.value is None)
 
 

@@ -51,7 +51,7 @@ HEADLINES = {  # the table, the row's subset and the column that have the headli
     "mmvet": ("by capability", "", "Total"),
     "geneval": ("by task", "", "Overall"),
     "kris": ("by dimension", "", "Overall"),
-    "geneval2": ("means and skills", "", "GM"),
+    "geneval2": ("means over prompts", "", "GM"),
 }
 SAME_TABLES = {"geneval-long": "geneval"}
 # of both tasks, and of both languages, no cell has it

@@ -5,6 +5,8 @@ A model's failure is zero in each of its questions. A prompt of which a question
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from weft.benchmarks.base import RunResults
 from weft.benchmarks.geneval2.data import ATOMS, SKILLS
 from weft.benchmarks.geneval2.rubric import find_skill
@@ -15,29 +17,44 @@ SKILL_COLUMNS = {skill.capitalize(): skill for skill in SKILLS}
 MEANS = {"GM": "gm", "AM": "am"}
 DATA_TITLES = {"geneval2": "GenEval 2", "tabletop": "Tabletop in GenEval 2's format"}
 NOTE = (
-    "Percent. GM and AM: mean over prompts; skills: mean over questions. An answer that is not among the likeliest "
-    "ones that the judge's server lists counts as 0: the authors take its probability from the whole vocabulary, which "
-    "raises GM where it is small and not 0."
+    "Percent. Means over prompts. An answer that is not among the likeliest ones that the judge's server lists counts "
+    "as 0: the authors take its probability from the whole vocabulary, which raises GM where it is small and not 0."
 )
+SKILL_NOTE = "Percent. Means over questions; counts are of questions."
 
 
 def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
-    """Yield the means with the skills, and each run's breakdown by atoms."""
+    """Yield both means, the skills, and each run's breakdown by atoms."""
     data = "GenEval 2"
     if runs:
         data = DATA_TITLES.get(runs[0].dataset, "Own prompts in GenEval 2's format")
-    yield Table(f"{data}: means and skills", (*MEANS, *SKILL_COLUMNS), build_rows(runs, _build_cells), NOTE, 1)
+    yield Table(f"{data}: means over prompts", tuple(MEANS), build_rows(runs, _build_means), NOTE, 1)
     if runs:
+        skills = build_rows(runs, _build_skills)
+        yield Table(f"{data}: questions by skill", tuple(SKILL_COLUMNS), skills, SKILL_NOTE, 1)
         yield from build_breakdowns(runs, data, "by atoms", tuple(MEANS), _break_down, 1, shown=("GM",))
 
 
-def _build_cells(run: RunResults, is_official: bool) -> dict[str, Cell]:
-    cells = {column: _build_cell(_select(run, metric)) for column, metric in MEANS.items()}
-    by_skill: dict[str, list[Verdict]] = {skill: [] for skill in SKILLS}
+def _build_means(run: RunResults, is_official: bool) -> dict[str, Cell]:
+    return {column: _build_cell(_select(run, metric)) for column, metric in MEANS.items()}
+
+
+def _build_skills(run: RunResults, is_official: bool) -> dict[str, Cell]:
+    """Each cell has the verdicts of the prompts that it has questions of."""
+    atoms: dict[str, list[Verdict]] = {skill: [] for skill in SKILLS}
+    prompts: dict[str, list[Verdict]] = {skill: [] for skill in SKILLS}
     for verdict in _select(run, "am"):
         for atom in verdict.merged_from or (verdict,):
-            by_skill.setdefault(find_skill(atom), []).append(atom)
-    return {**cells, **{column: _build_cell(by_skill[skill]) for column, skill in SKILL_COLUMNS.items()}}
+            skill = find_skill(atom)
+            if skill not in atoms:  # its question could not be built
+                continue
+            atoms[skill].append(atom)
+            if not prompts[skill] or prompts[skill][-1] is not verdict:
+                prompts[skill].append(verdict)
+    cells: dict[str, Cell] = {}
+    for column, skill in SKILL_COLUMNS.items():
+        cells[column] = replace(_build_cell(atoms[skill]), verdicts=prompts[skill])
+    return cells
 
 
 def _break_down(run: RunResults, is_official: bool) -> dict[str, Mapping[str, Cell]]:
