@@ -12,7 +12,7 @@ from msgspec import Struct
 from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.facts import read_facts
 from weft.benchmarks.geneval2.data import AtomGold, AtomQuestion
-from weft.benchmarks.prompts import fill_slots, object_schema
+from weft.benchmarks.prompts import fence, fill_slots, object_schema
 from weft.calls.structured_output import UnusableReply
 from weft.judges.tokens import Token, find_probability, read_tokens
 from weft.types import Question, Score, Text, Verdict
@@ -45,7 +45,7 @@ def list_atoms(judged_turn: JudgedTurn) -> Iterable[tuple[AtomQuestion, str, Ato
 
 
 def _build_question(judged_turn: JudgedTurn, asked: AtomQuestion, variant: str, facts: AtomFacts) -> Question:
-    slots = {"picture": [judged_turn.image, Text("\n")], "question": [Text(asked.text)]}
+    slots = {"picture": [judged_turn.image, Text("\n")], "question": fence([Text(asked.text)], "the question")}
     entry = {
         "token": {"type": "string", "enum": [*asked.accepted, OTHER]},
         "logprob": {"type": "number", "minimum": -10, "maximum": 0},
