@@ -16,6 +16,7 @@ from test_agreeing import WEFT, Judge, forget, judged, named, rate, write
 from toy import more_records, write_weave
 from waiting import HANGS
 from weft.errors import UserError
+from weft.judge_eval.agreement.second_judge import find_second_judge
 from weft.report.agreement_charts import build_agreement_charts
 from weft.stats.agreement import pearson
 from weft.types import Cell, Row, Table, Verdict
@@ -244,6 +245,34 @@ def test_a_second_judge_of_a_sample_judges_the_same_samples_of_every_run(runs: l
     pooled = weft.agree(runs[:2], ",".join(run.id for run in made), home=home / ".weft")
     assert pooled.tables[0].cells("all models")["dialogues"].value == len(
         {verdict.sample for run in made for verdict in judged(run)}
+    )
+
+
+def test_a_second_judge_has_one_setting_over_all_models_and_a_note_where_it_has_not(
+    runs: list[weft.Run], home: Path, rated: None
+):
+    folder = home / ".weft"
+    judge = Judge("fifth", salt=7)
+    sampled = [weft.judge(run, judge=judge, sample=4, home=folder) for run in runs[:2]]
+    repeated = weft.judge(runs[0], judge=judge, judge_repeats=2, home=folder)
+    assert [run.id for run in find_second_judge(runs[:2], "fifth", folder)] == [run.id for run in sampled]
+    assert find_second_judge(runs[:1], "fifth", folder)[0].id == repeated.id, "the most replies of one run"
+    assert not any("did not judge all runs" in note for note in weft.agree(runs[:2], "fifth", home=folder).notes)
+    mixed = weft.agree(runs[:2], f"{repeated.id},{sampled[1].id}", home=folder)
+    assert "fifth did not judge all runs with the same judge_repeats (2, 1)" in mixed.notes
+
+
+def test_means_of_two_judges_and_people_are_drawn_once():
+    columns = ("KP judge", "KP people")
+    rows = (
+        Row("a and people", {"KP judge": Cell(0.7, 9, 9), "KP people": Cell(0.6, 9, 9)}, judge="a"),
+        Row("b and people", {"KP judge": Cell(0.8, 9, 9), "KP people": Cell(0.6, 9, 9)}, judge="b"),
+        Row("a and b", {"KP judge": Cell(0.7, 9, 9)}, judge="a"),
+        Row("A model", {"KP judge": Cell(0.5), "KP people": Cell(0.4)}, kind="published", judge="c"),
+    )
+    (chart,) = build_agreement_charts([Table("Made up", columns, rows)])
+    assert chart.description.endswith(
+        "KP, a: 0.700; KP, people: 0.600; KP, b: 0.800; KP, A model: judge: 0.500; KP, A model: people: 0.400"
     )
 
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import weft
 from weft.cli.app import app
 from weft.errors import UserError
+from weft.evaluation.suite import split_models
 from weft.evaluation.sweep import plan_sweep, read_varied
 from weft.results.sweeps import find_sweep_runs
 from weft.workspace import open_journal
@@ -46,6 +47,18 @@ def test_a_sweep_runs_every_combination_and_prints_one_table(data: Path):
         "tabletop/oracle, none",
         "tabletop/oracle, full",
     ]
+
+
+def test_models_are_split_at_commas_outside_of_addresses_and_compositions():
+    assert split_models(["copy,reference,last.py:model,other.py:model", "tiny"]) == [
+        "copy",
+        "reference",
+        "last.py:model",
+        "other.py:model",
+        "tiny",
+    ]
+    whole = ["cascade:reasoner=a.py:x,painter=b.py:y", "openai-chat/m@http://127.0.0.1:1/v1,http://127.0.0.1:2/v1"]
+    assert split_models([",".join(["copy", *whole])]) == ["copy", *whole]
 
 
 def test_a_wider_sweep_takes_the_runs_that_are_there(data: Path):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -11,9 +12,11 @@ import weft
 from server import Provider
 from test_cell_verdicts import runs_of
 from test_golden import DATA
+from weft import api
 from weft.cli.app import app
 from weft.errors import UserError
-from weft.report.cells import CellIndex, find_cell, list_cells
+from weft.report.cells import COMPARED, DIFFERENCE, FIRST, SECOND, CellIndex, find_cell, list_cells
+from weft.report.compare import compare
 from weft.report.listing import sample_order
 from weft.results.run import Run, build_tables, name_runs
 from weft.types import Cell, Row, Table, Verdict
@@ -72,6 +75,29 @@ def test_show_says_which_cells_there_are(judged: weft.Run, tmp_path: Path):
         show(judged.id, "--cell", "Nothing", "--home", tmp_path / "home")
     with pytest.raises(UserError, match="leave the sample and --turn out"):
         show(judged.id, "toy", "--cell", "Avg", "--home", tmp_path / "home")
+
+
+def test_the_numbers_of_a_comparison_lead_to_their_dialogues(toy: Path, tmp_path: Path, serve: Serve):
+    job: dict[str, Any] = {"data": toy, "judge": f"openai-chat/judge@{serve().url}", "home": tmp_path / "home"}
+    first = weft.evaluate("weave", model="copy", **job)
+    second = weft.evaluate("weave", model="reference", **job)
+    runs = name_runs([first, second])
+    comparison = compare(first, second)
+    samples = sample_order(runs)
+    index = CellIndex(runs, [], samples, [comparison])
+    entries = index.build_data()["cells"]
+    headline = comparison.rows[0]
+    found = {column: entries[index.find_key(COMPARED, headline, column)] for column in (FIRST, SECOND, DIFFERENCE)}
+    assert [entry["r"] for entry in found.values()] == [0, 1, 1]
+    assert found[DIFFERENCE]["o"] == "gap" and "headline score / difference: " in found[DIFFERENCE]["n"]
+    for row in comparison.rows:
+        assert len(row.first_verdicts) == len(row.second_verdicts) == row.difference.pairs
+        mean = sum(verdict.value or 0 for verdict in row.first_verdicts) / len(row.first_verdicts)
+        assert row.name == "headline score" or row.first == pytest.approx(mean)
+    page = api.write_report([first, second], tmp_path / "page", home=tmp_path / "home").read_text()
+    compared = page.partition("Compared: ")[2]
+    assert compared.count('class="behind"') >= 3 * len(comparison.rows)
+    assert b"verdicts" not in msgspec.json.encode(comparison.without_verdicts())
 
 
 def test_words_name_the_first_table_and_strict_rows_first():

@@ -1,5 +1,6 @@
 """What weft.toml and papers say of models: columns of words, and groups of rows with their own best."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,13 @@ def test_rows_in_groups_have_a_best_each(runs: list[weft.Run], tmp_path: Path):
     assert "open: yes<" in page and "&lt;i&gt;" in page and "a|b <i>" not in page
     with pytest.raises(UserError, match="they say size, open"):
         api.report(runs, "md", row_groups="colour")
+
+
+def test_on_a_page_the_headline_is_first_and_words_are_last(runs: list[weft.Run], tmp_path: Path):
+    page = api.write_report(runs, tmp_path / "page", home=tmp_path / "home", by="model").read_text()
+    for table in re.findall(r"<thead>.*?</thead>", page)[:2]:  # by settings, and the paper's first
+        heads = [re.sub("<.*?>", "", head) for head in re.findall(r'<th scope="col">(.*?)</th>', table)]
+        assert heads[0] in ("headline score", "Avg") and heads[-3:] == ["size", "open", "note"], heads
 
 
 def test_ranks_are_within_a_group():

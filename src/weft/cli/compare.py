@@ -64,7 +64,7 @@ def compare(
         runs, names = _pool_by_seed(journal, runs, benchmark)
     comparison = compare_runs(runs[0], runs[1], most, (names[0], names[1]))
     if format == "json":
-        say(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
+        say(msgspec.json.format(msgspec.json.encode(comparison.without_verdicts()), indent=2).decode())
         return
     screen = Screen(soft_wrap=True)
     _print_names(screen, runs, names)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from weft.report.columns import put_headline_first
+from weft.report.columns import order_for_screen
 from weft.report.glossary import find_terms
 from weft.report.select import format_cell, format_with_interval
 from weft.types import Cell, Row, Table
@@ -30,7 +30,7 @@ def print_table(
         format_value = format_with_interval
     else:
         format_value = format_cell
-    columns = put_headline_first(table.columns)
+    columns = order_for_screen(table)
     labels = [row.label for row in table.rows]
     texts = _format_cells(table, columns, format_value)
     hidden: Sequence[str] = ()

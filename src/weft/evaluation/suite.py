@@ -30,7 +30,7 @@ from weft.workspace import open_blobs
 AVERAGE = "mean share"
 TEXT_SETTINGS = ("data", "judge")  # which in Python may be more than a text
 # Commas between models; addresses and the parts of a composition have commas of their own.
-SEPARATOR = re.compile(r",(?!https?://|\w+=|\w+\.py:)")
+SEPARATOR = re.compile(r",(?!https?://|\w+=)")
 
 
 class SuiteEntry(Struct, frozen=True):

@@ -3,7 +3,7 @@
 A table's columns end in what they measure, as in `KP r`, `RV MAE` or `Cor judge`; columns that end otherwise are
 correlations. Rows without a value, such as those that a paper does not print, are not drawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -53,6 +53,7 @@ def _parse_column(column: str) -> Bar:
 
 def _build_chart(table: Table, bars: Sequence[Bar], stem: str) -> Plot | None:
     measure = bars[0].measure
+    judges = {row.judge for row in table.run_rows}
     shown = [row for row in table.rows if any(_value(row, bar) is not None for bar in bars)]
     sides = len({bar.side for bar in bars})
     limit = max(1, MAX_SERIES // sides)
@@ -61,27 +62,36 @@ def _build_chart(table: Table, bars: Sequence[Bar], stem: str) -> Plot | None:
         title += f" (the first {limit} of {len(shown)} rows)"
     rows: list[dict[str, Any]] = []
     lines: list[str] = []
+    drawn: set[tuple[str, str]] = set()
     for group in dict.fromkeys(bar.group for bar in bars):  # in the order of the columns, whatever rows lack
         for row in shown[:limit]:
             for bar in bars:
                 value = _value(row, bar)
-                if bar.group != group or value is None:
+                series = _name_series(row, bar, judges)
+                if bar.group != group or value is None or (group, series) in drawn:
                     continue
+                drawn.add((group, series))
                 cell = row.cells[bar.column]
-                series = _name_series(row, bar)
                 rows.append({"group": group, "series": series, measure: value, "low": cell.low, "high": cell.high})
                 lines.append(f"{group}, {series}: {format_number(value, cell.decimals(table.digits))}")
     if not rows:
         return None
-    order = [_name_series(row, bar) for row in shown for bar in bars]  # a row's color is that of the other charts
+    # a row's color is that of the other charts
+    order = list(dict.fromkeys(_name_series(row, bar, judges) for row in shown for bar in bars))
     chart = plots.grouped_bar_chart(
         rows, x="group", y=measure, series="series", title=title, top=_find_top(rows, measure), order=order
     )
     return Plot(f"{stem}-{NAMES[measure]}", title, chart, f"{title}. {'; '.join(lines)}")
 
 
-def _name_series(row: Row, bar: Bar) -> str:
-    return f"{row.label}: {bar.side}" if bar.side else row.label
+def _name_series(row: Row, bar: Bar, judges: Collection[str]) -> str:
+    """Return whose bar it is. Where rows compare two judges over all models, a mean is a judge's or that of people, in
+    whichever rows it stands."""
+    if not bar.side:
+        return row.label
+    if len(judges) < 2 or row.kind == "published":
+        return f"{row.label}: {bar.side}"
+    return row.judge if bar.side == "judge" else bar.side
 
 
 def _value(row: Row, bar: Bar) -> float | None:

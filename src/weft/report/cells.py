@@ -10,11 +10,15 @@ from typing import Any
 from msgspec import Struct
 
 from weft.errors import UserError
+from weft.report.compare import Comparison, ComparisonRow
 from weft.report.select import format_cell
 from weft.results.run import Run
-from weft.types import Cell, Row, Table
+from weft.rounding import format_number
+from weft.types import Cell, Row, Table, Verdict
 
 MAX_NAMES = 12  # cells in an error
+COMPARED = 0  # stands for the number of a table, which comparisons of two runs do not have
+FIRST, SECOND, DIFFERENCE = "first", "second", "difference"  # the numbers of a comparison
 
 
 class NamedCell(Struct, frozen=True):
@@ -47,7 +51,13 @@ def list_cells(tables: Iterable[Table]) -> Iterable[NamedCell]:
 class CellIndex:
     """Which dialogues are behind each cell of a report's tables."""
 
-    def __init__(self, runs: Mapping[str, Run], tables: Sequence[Table], samples: Iterable[str]) -> None:
+    def __init__(
+        self,
+        runs: Mapping[str, Run],
+        tables: Sequence[Table],
+        samples: Iterable[str],
+        comparisons: Iterable[Comparison] = (),
+    ) -> None:
         """`runs` and `samples` are those of the list of dialogues, in its order."""
         self._sample_numbers = {sample: number for number, sample in enumerate(samples)}
         self._run_numbers: dict[int, int] = {}  # by the identity of a verdict
@@ -57,10 +67,27 @@ class CellIndex:
         self._entries: dict[str, dict[str, Any]] = {}
         self._keys: dict[tuple[int, int, str], str] = {}  # by the table's number, the identity of the row, the column
         for named in list_cells(tables):
-            self._add(named)
+            name = f"{named.name}: {format_cell(named.cell, named.table.digits)}"
+            self._add((named.number, id(named.row), named.column), name, named.cell.verdicts)
+        for comparison in comparisons:
+            for row in comparison.rows:
+                self._add_comparison(comparison, row)
 
-    def _add(self, named: NamedCell) -> None:
-        verdicts = [verdict for verdict in named.cell.verdicts if id(verdict) in self._run_numbers]
+    def _add_comparison(self, comparison: Comparison, row: ComparisonRow) -> None:
+        """Add both numbers of a comparison and their difference, whose dialogues are the second run's."""
+        first, second = comparison.names
+        numbers = {
+            FIRST: (row.first, row.first_verdicts),
+            SECOND: (row.second, row.second_verdicts),
+            DIFFERENCE: (row.difference.value, row.second_verdicts),
+        }
+        for column, (number, verdicts) in numbers.items():
+            value = format_number(number, comparison.digits, sign=column == DIFFERENCE)
+            name = f"{first} and {second} / {row.name} / {column}: {value}"
+            self._add((COMPARED, id(row), column), name, verdicts, order="gap" if column == DIFFERENCE else "")
+
+    def _add(self, place: tuple[int, int, str], name: str, members: Sequence[Verdict], order: str = "") -> None:
+        verdicts = [verdict for verdict in members if id(verdict) in self._run_numbers]
         numbers = {
             self._sample_numbers[verdict.sample] for verdict in verdicts if verdict.sample in self._sample_numbers
         }
@@ -71,19 +98,22 @@ class CellIndex:
             "r": self._run_numbers[id(verdicts[0])],
             "m": _only({verdict.metric for verdict in verdicts}),
             "t": _only({str(verdict.turn + 1) for verdict in verdicts}),
-            "n": f"{named.name}: {format_cell(named.cell, named.table.digits)}",
+            "n": name,
         }
+        if order:
+            entry["o"] = order
         key = str(len(self._entries))
         self._entries[key] = entry
-        self._keys[named.number, id(named.row), named.column] = key
+        self._keys[place] = key
 
-    def find_key(self, number: int, row: Row, column: str) -> str | None:
-        """Return the address of a cell of table `number`; None if no dialogue of the list is behind it."""
+    def find_key(self, number: int, row: Row | ComparisonRow, column: str) -> str | None:
+        """Return the address of a cell of table `number`, or of a comparison (`COMPARED`); None if no dialogue of the
+        list is behind it."""
         return self._keys.get((number, id(row), column))
 
     def build_data(self) -> dict[str, Any]:
-        """Return the data for the page's script: sets of samples, and for each cell its set, its run, and its metric
-        and turn if it has only one."""
+        """Return the data for the page's script: sets of samples, and for each cell its set, its run, its metric and
+        turn if it has only one, and the order of its dialogues if that is not the usual one."""
         all_samples = len(self._sample_numbers)
         sets = [None if len(numbers) == all_samples else numbers for numbers in self._sets]
         return {"sets": sets, "cells": self._entries}

@@ -25,7 +25,7 @@ VerdictKey = tuple[str, int, str]  # sample, turn, metric
 Pairs = Mapping[VerdictKey, tuple[float, float]]  # percents of the first and of the second run
 
 
-class ComparisonRow(Struct, frozen=True):
+class ComparisonRow(Struct, frozen=True, omit_defaults=True):
     """The comparison of one number."""
 
     name: str  # `headline score`, a metric, or a metric and a group
@@ -33,6 +33,8 @@ class ComparisonRow(Struct, frozen=True):
     second: float  # score of the second run
     difference: Difference  # first minus second
     corrected_p: float  # p after Holm over all rows
+    first_verdicts: Sequence[Verdict] = ()  # what the numbers were computed from; never serialised
+    second_verdicts: Sequence[Verdict] = ()
 
 
 class Gap(Struct, frozen=True):
@@ -70,6 +72,10 @@ class Comparison(Struct, frozen=True):
             f"{self.unpaired} verdicts have no partner and are left out; with them the headline scores are "
             f"{scores[0]} and {scores[1]}"
         )
+
+    def without_verdicts(self) -> "Comparison":
+        """Return what is serialised."""
+        return replace(self, rows=[replace(row, first_verdicts=(), second_verdicts=()) for row in self.rows])
 
 
 class SharedVerdicts(Struct, frozen=True):
@@ -133,7 +139,7 @@ def compare(first: Run, second: Run, max_gaps: int = 10, names: tuple[str, str] 
         replace(gap, first=scale * gap.first, second=scale * gap.second)
         for gap in _find_gaps(first, pairing.shared, pairs)
     ]
-    rows = _build_rows(first, pairing, scale)
+    rows = _build_rows(first, second, pairing, scale)
     notes = _describe_differences(first, second)
     if all(row.name != HEADLINE for row in rows):
         notes.append("the headline score is not compared: a part of it has no verdict that both runs have scored")
@@ -165,14 +171,17 @@ def _check_comparable(first: Run, second: Run) -> None:
         )
 
 
-def _build_rows(run: Run, pairing: SharedVerdicts, scale: float) -> list[ComparisonRow]:
+def _build_rows(run: Run, other: Run, pairing: SharedVerdicts, scale: float) -> list[ComparisonRow]:
+    sides = (_scored_verdicts(run), _scored_verdicts(other))
     rows: list[ComparisonRow] = []
     for name, terms in _compared_numbers(run, pairing):
         difference = compare_pairs(pair_terms(terms, pairing), full=PERCENT)
         if difference is not None:
             first = scale * _weighted_mean(terms, pairing.pairs, 0)
             second = scale * _weighted_mean(terms, pairing.pairs, 1)
-            rows.append(ComparisonRow(name, first, second, difference, difference.p))
+            keys = [key_of(verdict) for _, verdicts in terms for verdict in verdicts]
+            behind = [tuple(verdict for key in keys for verdict in side[key]) for side in sides]
+            rows.append(ComparisonRow(name, first, second, difference, difference.p, *behind))
     corrected = holm_adjust([row.difference.p for row in rows])
     for index, p in enumerate(corrected):
         row = rows[index]

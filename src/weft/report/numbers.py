@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.report.caveats import ARITHMETIC_NOTE, judge_caveats, row_notes
-from weft.report.cells import CellIndex
+from weft.report.cells import COMPARED, DIFFERENCE, FIRST, SECOND, CellIndex
 from weft.report.charts import Plot
-from weft.report.columns import put_headline_first
+from weft.report.columns import order_for_screen
 from weft.report.compare import Comparison, ComparisonRow
 from weft.report.glossary import Glossary, build_legend, explain_name
 from weft.report.html import Html, build_page, inline_text, join, tag
@@ -42,8 +42,9 @@ class DialogueLinks(Struct, frozen=True):
     by_group: Mapping[str, str]  # addresses of the list with the filter of a group
     cell_index: CellIndex
 
-    def of_cell(self, number: int, row: Row, column: str) -> str | None:
-        """Return the address of the dialogues behind a cell of table `number`; None if there are none."""
+    def of_cell(self, number: int, row: Row | ComparisonRow, column: str) -> str | None:
+        """Return the address of the dialogues behind a cell of table `number`, or of a comparison; None if there are
+        none."""
         key = self.cell_index.find_key(number, row, column)
         if key is None:
             return None
@@ -121,7 +122,7 @@ def _build_sections(
             breakdowns.append(tag("details", tag("summary", inline_text(table.title)), body))
         else:
             sections.append(PageSection(f"table-{len(sections) + 1}", table.title, body))
-    sections += _comparison_sections(comparisons, glossary)
+    sections += _comparison_sections(comparisons, glossary, links)
     if plots:
         sections.append(_plot_section(plots))
     if breakdowns or by_group:
@@ -199,7 +200,7 @@ def render_table(
     """Return a table with its notes and the legend of its columns. `links` lead from its groups and from the cells of
     table `number` to their dialogues."""
     terms = glossary or {}
-    columns = put_headline_first(table.columns)
+    columns = order_for_screen(table)
     ranks = rank_cells(table)
     rows: list[Html] = []
     is_first_published = True
@@ -238,7 +239,7 @@ def _render_row(
             label = tag("a", label, href=target)
         cell_links = {column: links.of_cell(number, row, column) for column in table.columns}
     cells: list[Html] = []
-    for column in put_headline_first(table.columns):
+    for column in order_for_screen(table):
         rank = ranks.get((row.label, column))
         cells.append(_render_cell(row.cells.get(column), table.digits, rank, cell_links.get(column)))
     return tag("tr", tag("th", label, scope="row"), cells, class_=class_)
@@ -278,17 +279,23 @@ def _render_cell(cell: Cell | None, digits: int, rank: str | None, link: str | N
         low = format_number(cell.low, decimals)
         below.append(tag("span", f"{low} to {format_number(cell.high, decimals)}", class_="range"))
     value = tag("span", format_cell(replace(cell, standard_deviation=None), digits), class_=rank)
-    if link:
-        value = tag("a", value, href=link, class_="behind", title="the dialogues behind this number")
-    return tag("td", value, below)
+    return tag("td", _link_value(value, link), below)
 
 
-def _comparison_sections(comparisons: Sequence[Comparison], glossary: Glossary) -> list[PageSection]:
+def _link_value(value: Html | str, link: str | None) -> Html | str:
+    if not link:
+        return value
+    return tag("a", value, href=link, class_="behind", title="the dialogues behind this number")
+
+
+def _comparison_sections(
+    comparisons: Sequence[Comparison], glossary: Glossary, links: DialogueLinks
+) -> list[PageSection]:
     """Return a section per comparison; many share one section, folded, with the headline difference in sight."""
     sections: list[PageSection] = []
     folded: list[Html] = []
     for number, comparison in enumerate(comparisons, start=1):
-        body = _render_comparison(comparison, glossary)
+        body = _render_comparison(comparison, glossary, links)
         first, second = comparison.names
         if len(comparisons) <= MAX_UNFOLDED:
             sections.append(PageSection(f"compared-{number}", f"Compared: {first} and {second}", body))
@@ -304,10 +311,10 @@ def _comparison_sections(comparisons: Sequence[Comparison], glossary: Glossary) 
     return sections
 
 
-def _render_comparison(comparison: Comparison, glossary: Glossary) -> Html:
+def _render_comparison(comparison: Comparison, glossary: Glossary, links: DialogueLinks) -> Html:
     heads = [tag("th", inline_text(name), scope="col", class_="rival") for name in comparison.names]
     heads += [tag("th", text, scope="col") for text in ("difference", "p", "p (Holm)", "pairs")]
-    rows = [_render_comparison_row(row, comparison.digits, glossary) for row in comparison.rows]
+    rows = [_render_comparison_row(row, comparison.digits, glossary, links) for row in comparison.rows]
     note = (
         f"Full marks: {comparison.max_score:g}. Turns that both runs have scored; bold where the corrected p is under "
         f"{SIGNIFICANT:g}. 95% intervals and two-sided p-values by dialogue, from one rule (Wilson's score interval "
@@ -322,16 +329,22 @@ def _render_comparison(comparison: Comparison, glossary: Glossary) -> Html:
     )
 
 
-def _render_comparison_row(row: ComparisonRow, digits: int, glossary: Glossary) -> Html:
+def _render_comparison_row(row: ComparisonRow, digits: int, glossary: Glossary, links: DialogueLinks) -> Html:
     difference = row.difference
     metric, comma, group = row.name.partition(", ")
     interval = tag("span", format_range(difference.low, difference.high, digits), class_="range")
+    texts = {
+        FIRST: format_number(row.first, digits),
+        SECOND: format_number(row.second, digits),
+        DIFFERENCE: format_number(difference.value, digits, sign=True),
+    }
+    numbers = {column: _link_value(text, links.of_cell(COMPARED, row, column)) for column, text in texts.items()}
     return tag(
         "tr",
         tag("th", explain_name(metric, glossary), comma, inline_text(group), scope="row"),
-        tag("td", format_number(row.first, digits)),
-        tag("td", format_number(row.second, digits)),
-        tag("td", format_number(difference.value, digits, sign=True), interval),
+        tag("td", numbers[FIRST]),
+        tag("td", numbers[SECOND]),
+        tag("td", numbers[DIFFERENCE], interval),
         tag("td", format_p_value(difference.p)),
         tag("td", format_p_value(row.corrected_p)),
         tag("td", f"{difference.pairs}"),

@@ -80,15 +80,16 @@ def build_contents(
     benchmark = next(iter(runs.values())).benchmark
     titles = ", ".join(runs) if len(runs) <= MAX_UNFOLDED else f"{len(runs)} runs"
     dialogues = dialogues_by_sample(runs)
+    comparisons = _compare_runs(pooled_runs or runs)
     return ReportContents(
         title=f"{benchmark.name}: {titles}",
         runs=runs,
         tables=tables,
         summaries={title: run.summary() for title, run in runs.items()},
-        comparisons=_compare_runs(pooled_runs or runs),
+        comparisons=comparisons,
         dialogues=dialogues,
         benchmark=benchmark,
-        cell_index=CellIndex(runs, tables, dialogues),
+        cell_index=CellIndex(runs, tables, dialogues, comparisons),
         pooled_runs=pooled_runs or {},
         first_plots=first_plots,
     )

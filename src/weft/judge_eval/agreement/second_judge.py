@@ -3,26 +3,38 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
+
 from weft.errors import UserError
 from weft.judge_eval.agreement.pairs import find_same_replies, is_same_model_and_data
 from weft.results.run import Run, load_run
 from weft.store.journal import Journal
+from weft.store.manifest import Manifest
 from weft.store.records import RunRecord
 from weft.workspace import open_journal
 
 MAX_NAMES = 8  # in an error
 
 
+class Candidate(Struct, frozen=True):
+    """A run in which the other judge judged replies of a given run."""
+
+    run: Run
+    settings: str  # of the judge
+    replies: int  # how many are identical
+
+
 def find_second_judge(runs: Sequence[Run], name: str, home: Path) -> list[Run]:
     """Return another judge's run of the same replies for each run, in their order.
 
-    `name` is the judge, or names the runs with commas between them, in any order. Raises UserError where there is
-    none."""
+    `name` is the judge, or names the runs with commas between them, in any order. Where the judge was asked with
+    several settings, all runs are of one, if there is one for all. Raises UserError where there is none."""
     journal = open_journal(home)
     try:
-        by_judge = [_find_by_judge(journal, run, name) for run in runs]
-        if any(by_judge):
-            return _require_all(runs, by_judge, f"no run in which {name} judged its replies")
+        candidates = [_find_candidates(journal, run, name) for run in runs]
+        if any(candidates):
+            return _require_all(runs, _choose(candidates), f"no run in which {name} judged its replies")
         named = [load_run(journal, part.strip(), runs[0].benchmark) for part in name.split(",")]
     except UserError as error:
         judges = _list_judges(journal, runs)
@@ -46,17 +58,40 @@ def _is_named(record: RunRecord, judge: str) -> bool:
     return judge in (record.manifest.judge.name, record.names.get("judge"))
 
 
-def _find_by_judge(journal: Journal, run: Run, judge: str) -> Run | None:
-    """The run with the most identical replies that this judge judged; of several, the newest."""
-    best: Run | None = None
-    most = 0
+def _find_candidates(journal: Journal, run: Run, judge: str) -> list[Candidate]:
+    """Return the runs in which this judge judged replies of the run, oldest first."""
+    found: list[Candidate] = []
     for record in _others(journal, run):
         if not _is_named(record, judge):
             continue
-        candidate = load_run(journal, record.id, run.benchmark)
-        count = len(find_same_replies(run.turns, candidate.turns))
-        if count and count >= most:
-            best, most = candidate, count
+        other = load_run(journal, record.id, run.benchmark)
+        replies = len(find_same_replies(run.turns, other.turns))
+        if replies:
+            found.append(Candidate(other, _judge_settings(record.manifest), replies))
+    return found
+
+
+def _judge_settings(manifest: Manifest) -> str:
+    """Return what a judge's answers depend on besides the reply, as one text."""
+    settings = (manifest.judge, manifest.judge_repeats, manifest.prompts)
+    return msgspec.json.encode(settings, order="sorted").decode()
+
+
+def _choose(candidates: Sequence[Sequence[Candidate]]) -> list[Run | None]:
+    """Return one run of each list: with the settings that all lists have and that judged most replies, otherwise with
+    any. Of several, the one with most replies, then the newest."""
+    replies: dict[str, int] = {}
+    for candidate in reversed(candidates[0]):  # the newest first
+        if all(any(other.settings == candidate.settings for other in found) for found in candidates):
+            replies[candidate.settings] = 0
+    for found in candidates:
+        for settings in replies:
+            replies[settings] += max(one.replies for one in found if one.settings == settings)
+    chosen = max(replies, key=lambda settings: replies[settings], default=None)
+    best: list[Run | None] = []
+    for found in candidates:
+        fitting = [candidate for candidate in found if chosen in (None, candidate.settings)]
+        best.append(max(reversed(fitting), key=lambda candidate: candidate.replies).run if fitting else None)
     return best
 
 

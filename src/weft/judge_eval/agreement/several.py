@@ -17,12 +17,15 @@ from weft.judge_eval.agreement.pairs import mean_scores, pair_with_run, pair_wit
 from weft.judge_eval.agreement.scores import HumanScores, VerdictKey, read_scores_of_runs
 from weft.judge_eval.agreement.study import AgreementStudy, RunAnnotations, annotations_of
 from weft.results.run import Run, name_runs
+from weft.results.settings import find_differing_settings
 from weft.store.annotations import Annotation, Study
 from weft.types import Cell, Row, Table
 
 ALL_MODELS = "all models"
 MEAN_OF_MODELS = "mean of the models"
 PEOPLE = "people"
+OF_JUDGE = "judge."  # begins the names of a judge's own settings
+JUDGE_SETTINGS = ("judge_repeats", "prompts")
 Scored = Mapping[str, tuple[HumanScores, RunAnnotations]]  # what people said, by a run's title
 
 
@@ -66,7 +69,7 @@ def compare_models(
     named = name_runs(runs)
     _check_runs(runs)
     _check_runs(second)
-    notes: list[str] = []
+    notes = [*_note_settings(runs), *_note_settings(second)]
     scored = _collect_scores(named, home, file, notes)
     if not scored and not second:
         raise UserError(
@@ -89,6 +92,19 @@ def _check_runs(runs: Sequence[Run]) -> None:
         )
     if len({run.record.manifest.dataset.digest for run in runs}) > 1:
         raise UserError("the runs have different datasets: agreement is pooled over the models of one dataset")
+
+
+def _note_settings(runs: Sequence[Run]) -> list[str]:
+    """Say in which settings a judge was asked differently about several models: their rows are of several judges."""
+    differing = find_differing_settings([run.title_input for run in runs])
+    texts = [
+        f"{name.removeprefix(OF_JUDGE)} ({', '.join(dict.fromkeys(values))})"
+        for name, values in differing.items()
+        if name.startswith(OF_JUDGE) or name in JUDGE_SETTINGS
+    ]
+    if not texts:
+        return []
+    return [f"{runs[0].record.manifest.judge.name} did not judge all runs with the same {', '.join(texts)}"]
 
 
 def _collect_scores(

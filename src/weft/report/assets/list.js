@@ -13,7 +13,7 @@
 
   // A sample is {i: number, k: key of its page, id, g: {axis: group}, x: first prompt, s: [run: share], d: [run: difference to the first run],
   // r: [run: [turn: {t: number, o: outcome, s: share, d: difference to the first run, m: {metric: share or null}}]]}
-  // A cell of a table is {s: number of its set of samples, r: run, m: metric if it has only one, t: turn if it has only one, n: its name and value};
+  // A cell of a table is {s: number of its set of samples, r: run, m: metric if it has only one, t: turn if it has only one, n: its name and value, o: order of its dialogues if not the usual one};
   // a set that is null has all samples.
   // The same rounding as in weft/rounding.py: half-way goes away from zero.
   const figure = (share, sign) => {
@@ -180,7 +180,7 @@
   // a cell's run, and its metric and turn, take the place of whatever filters are set
   function chooseCell(cell) {
     for (const control of Object.values(controls)) control.value = control.dataset.usual || "";
-    for (const [name, value] of Object.entries({ run: String(cell.r), metric: cell.m, turn: cell.t })) if (controls[name]) controls[name].value = value;
+    for (const [name, value] of Object.entries({ run: String(cell.r), metric: cell.m, turn: cell.t, sort: cell.o })) if (controls[name] && value) controls[name].value = value;
     if (data.single) behind.scrollIntoView();
   }
   behind.lastChild.addEventListener("click", () => {
