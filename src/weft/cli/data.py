@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli.data_figure import data_figure
 from weft.cli.data_stats import stats
 from weft.cli.data_view import view
 from weft.cli.help import HelpGroup
@@ -21,6 +22,7 @@ MAX_GROUPS = 12  # of an axis, that are counted one by one
 STAND_IN = "stand-in"  # the note of a reply to a turn that has no reference
 app.command("stats")(stats)
 app.command("view")(view)
+app.command("figure")(data_figure)
 
 
 @app.callback()
@@ -36,6 +38,8 @@ def data() -> None:
       weft data stats weave data/weave
 
       weft data view weave data/weave --open
+
+      weft data figure weave data/weave 12
     """
 
 

@@ -1,12 +1,15 @@
 """weft figure"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.cli.options import DEFAULT_HOME, HomeOption, OwnBenchmarkOption, complete_run, split_names
 from weft.cli.terminal import say
+
+if TYPE_CHECKING:
+    from weft.results.run import Run
 
 
 def figure(
@@ -14,7 +17,7 @@ def figure(
         list[str],
         typer.Argument(
             metavar="RUN... SAMPLE",
-            help="Runs or sweeps, and last a sample of theirs, or the beginning of its name.",
+            help="Runs or sweeps, and last a sample of theirs, or the beginning of its name; several with commas.",
             autocompletion=complete_run,
         ),
     ],
@@ -46,14 +49,16 @@ def figure(
 ) -> None:
     """Draw a dialogue of several models side by side, for a paper.
 
-    Each turn has its prompt, and below it every model's reply with its scores. Writes PDF, SVG and PNG, seven inches
-    wide, with the images inside.
+    Each turn has its prompt, and below it every model's reply with its scores. Several samples stand one below another.
+    Writes PDF, SVG and PNG, seven inches wide, with the images inside. `weft data figure` draws a dataset's dialogues.
 
     Examples:
 
       weft figure last garden-12
 
       weft figure ours bagel copy garden-12 --turns 1-3 --out paper/case.pdf
+
+      weft figure ours bagel garden-12,kitchen-3 --out paper/gallery
 
       weft figure ours bagel garden-12 --titles "Ours,BAGEL" --reference --metrics key_point
     """
@@ -68,13 +73,14 @@ def figure(
     journal = open_journal(home)
     *run_names, sample = names
     has_scores = metrics != "none"
+    runs = [load_run(journal, name, benchmark) for name in expand_names(journal, run_names)]
     paths = write_case(
-        [load_run(journal, name, benchmark) for name in expand_names(journal, run_names)],
-        sample,
+        runs,
+        _split_samples(runs, sample),
         out or "",
         max_lines=lines,
         columns=columns,
-        turns=_parse_turns(turns),
+        turns=parse_turns(turns),
         titles=split_names(titles),
         metrics=split_names(metrics) if has_scores else (),
         scores=has_scores,
@@ -85,7 +91,14 @@ def figure(
         say(path)
 
 
-def _parse_turns(text: str) -> tuple[int, int] | None:
+def _split_samples(runs: "list[Run]", text: str) -> list[str]:
+    """Return the samples that a text names, with commas between them; a sample may have a comma in its name."""
+    if any(record.sample == text for run in runs for record in run.turns):
+        return [text]
+    return split_names(text) or [text]
+
+
+def parse_turns(text: str) -> tuple[int, int] | None:
     """Return the first and the last turn of `3` or `1-3`; None for an empty text."""
     from weft.errors import UserError
 

@@ -1,4 +1,4 @@
-"""A dialogue of several models as a drawing for a paper: SVG, from which PNG and PDF are made.
+"""Dialogues of several models as a drawing for a paper: SVG, from which PNG and PDF are made.
 
 Each turn is its prompt over the whole width, then the replies side by side, each over its scores. Columns that do not
 fit into one row follow in a second one. All texts and images are untrusted: texts are escaped and cut after a number of
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.report.case_figure import REFERENCE, Case, CaseReply, CaseScore, CaseTurn, build_case
 from weft.report.figure_images import EmbedImage, image_embedder
@@ -18,6 +19,7 @@ from weft.report.plots import FAINT, FORMATS, INK, PAPER, SOFT, save_svg
 from weft.report.series import PALETTE
 from weft.report.svg_text import FONT, escape_xml, measure_text, render_lines, wrap_text
 from weft.results.run import Run
+from weft.store.blobs import Blobs
 from weft.types import Image, Part, Thought
 from weft.workspace import open_blobs
 
@@ -30,6 +32,8 @@ TEXT = 7.0  # points of the letters
 LINE = 8.8
 HEAD = 8.0
 HEAD_LINE = 10.0
+NAME = 10.0  # of a sample's name over its turns
+NAME_LINE = 12.0
 PROMPT_IMAGE = 76.0  # height of an image in a prompt
 MAX_IMAGE = 150.0  # height of an image in a reply
 CHIP = 11.0  # height of a score
@@ -53,41 +57,57 @@ class Box(Struct, frozen=True):
 
 def write_case(
     runs: Sequence[Run],
-    sample: str,
+    sample: str | Sequence[str],
     out: str | Path = "",
     *,
     max_lines: int = DEFAULT_LINES,
     columns: int = MAX_COLUMNS,
     **choices: Any,
 ) -> list[Path]:
-    """Write a dialogue of these runs as PDF, SVG and PNG; return the paths.
+    """Write a dialogue of these runs, or several one below another, as PDF, SVG and PNG; return the paths.
 
     `out`: the path without a suffix, or with one of the three, and then only that file; `figures/SAMPLE` without it.
     `max_lines`: of one text. `columns`: side by side. `choices`: turns, metrics, scores, titles, reference, thoughts,
     as for `build_case`."""
-    case = build_case(runs, sample, **choices)
-    stem = Path(out) if out else FIGURES / (re.sub(r"[^\w-]+", "-", case.sample).strip("-")[:MAX_NAME] or "figure")
+    samples = [sample] if isinstance(sample, str) else list(dict.fromkeys(sample))
+    cases = [build_case(runs, name, **choices) for name in samples]
+    stores = [open_blobs(home) for home in dict.fromkeys(run.home for run in runs)]
+    return save_cases(cases, stores, out, max_lines=max_lines, columns=columns)
+
+
+def save_cases(
+    cases: Sequence[Case],
+    stores: Sequence[Blobs],
+    out: str | Path = "",
+    *,
+    max_lines: int = DEFAULT_LINES,
+    columns: int = MAX_COLUMNS,
+) -> list[Path]:
+    """Write dialogues one below another, with the images of `stores`; return the paths. `out` as for `write_case`."""
+    name = "+".join(case.sample for case in cases)
+    stem = Path(out) if out else FIGURES / (re.sub(r"[^\w+-]+", "-", name).strip("-")[:MAX_NAME] or "figure")
     formats = FORMATS
     if stem.suffix.lower() in FORMATS:
         formats = (stem.suffix.lower(),)
         stem = stem.with_suffix("")
-    stores = [open_blobs(home) for home in dict.fromkeys(run.home for run in runs)]
-    text, height = draw_case(case, image_embedder(stores), max_lines=max_lines, columns=columns)
+    text, height = draw_cases(cases, image_embedder(stores), max_lines=max_lines, columns=columns)
     scale = min(PNG_SCALE, math.sqrt(MAX_PNG_PIXELS / (WIDTH * height)))
     return save_svg(text, stem, scale=scale, formats=formats)
 
 
-def draw_case(
-    case: Case, embed: EmbedImage, *, max_lines: int = DEFAULT_LINES, columns: int = MAX_COLUMNS
+def draw_cases(
+    cases: Sequence[Case], embed: EmbedImage, *, max_lines: int = DEFAULT_LINES, columns: int = MAX_COLUMNS
 ) -> tuple[str, float]:
-    """Return the drawing and its height in points."""
+    """Return the drawing and its height in points. Several dialogues have their names over them."""
     drawer = _Drawer(embed, max_lines, columns)
-    content = _stack([drawer.turn(case, turn) for turn in case.turns], 1.5 * GAP)
+    drawn = [drawer.dialogue(case, is_named=len(cases) > 1) for case in cases]
+    content = _stack(drawn, 3 * GAP)
+    name = ", ".join(case.sample for case in cases)
     height = content.height + 2 * GAP
     size = f'width="{WIDTH + 2 * MARGIN:g}" height="{height:.2f}"'
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="-{MARGIN:g} 0 {WIDTH + 2 * MARGIN:g} {height:.2f}" '
-        f'font-family="{escape_xml(FONT)}"><title>{escape_xml(case.sample)}</title>'
+        f'font-family="{escape_xml(FONT)}"><title>{escape_xml(name)}</title>'
         f'<rect x="-{MARGIN:g}" {size} fill="{PAPER}"/>{_move(content.svg, 0, GAP)}</svg>'
     )
     return svg, height
@@ -122,12 +142,21 @@ class _Drawer:
         self._max_lines = max_lines
         self._columns = columns
 
+    def dialogue(self, case: Case, *, is_named: bool) -> Box:
+        """Return all turns, below the sample's name if it is shown. A single turn has the name in place of its own."""
+        if not is_named:
+            return _stack([self.turn(case, turn) for turn in case.turns], 1.5 * GAP)
+        if len(case.turns) == 1:
+            return self.turn(case, replace(case.turns[0], title=case.sample))
+        name = self._text(case.sample, WIDTH, NAME, NAME_LINE, INK, bold=True)
+        return _stack([name, *(self.turn(case, turn) for turn in case.turns)], 1.5 * GAP)
+
     def turn(self, case: Case, turn: CaseTurn) -> Box:
         """Return the prompt and all replies of a turn. Titles stand over the replies of every turn, since a figure may
         be cut between turns."""
-        rows = math.ceil(len(case.columns) / self._columns)
-        per_row = math.ceil(len(case.columns) / rows)
         boxes = [self._prompt(turn)]
+        rows = max(1, math.ceil(len(case.columns) / self._columns))
+        per_row = max(1, math.ceil(len(case.columns) / rows))
         for start in range(0, len(case.columns), per_row):
             titles = case.columns[start : start + per_row]
             boxes.append(self._replies(titles, turn.replies[start : start + per_row], start, per_row))

@@ -1,7 +1,8 @@
 """What a figure of one dialogue shows: each turn's prompt, what every model replied, and its scores.
 
     case = build_case(runs, "garden-12", turns=(1, 3))
-    save_case(case, find_stores(runs), Path("garden"))
+    case = build_dataset_case(sample)                     # of a dataset, without a run
+    save_cases([case], stores, "garden")
 
 The prompt is the dataset's, so that it is the same for all models. Thoughts are not part of a reply, and are shown only
 where they are asked for."""
@@ -11,12 +12,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from weft.errors import UserError
+from weft.evaluation.generate import prompt_with_images
 from weft.report.charts import in_words
 from weft.report.scale import format_share
 from weft.results.run import Run, name_runs, read_dataset_turn
 from weft.results.samples import find_sample
 from weft.store.records import TurnRecord
-from weft.types import Image, Part, Text, Thought, Verdict
+from weft.types import Image, Part, Sample, Text, Thought, Verdict
 
 REFERENCE = "reference"
 UNSCORED = "-"
@@ -50,7 +52,7 @@ class Case(Struct, frozen=True):
     """One dialogue of several models."""
 
     sample: str
-    columns: tuple[str, ...]  # the titles of the models; the reference last
+    columns: tuple[str, ...]  # the titles of the models; the reference last; none shows prompts alone
     turns: tuple[CaseTurn, ...]
 
 
@@ -98,6 +100,26 @@ def build_case(
         built.append(CaseTurn(title, dataset_turns[0].prompt, tuple(replies)))
     columns = [*named, REFERENCE] if reference else list(named)
     return Case(name, tuple(columns), tuple(built))
+
+
+def build_dataset_case(
+    sample: Sample,
+    *,
+    turns: tuple[int, int] | None = None,
+    references: bool = True,
+    turn_names: Sequence[str] = (),
+) -> Case:
+    """Return a dialogue of a dataset for a figure: its prompts and, if it has any, its reference replies.
+
+    Raises UserError for turns that are not there."""
+    numbers = _select_numbers(set(range(len(sample.turns))), turns, sample.id)
+    references = references and any(sample.turns[number].reference for number in numbers)
+    built: list[CaseTurn] = []
+    for number in numbers:
+        turn = sample.turns[number]
+        replies = (_build_reference(turn.reference),) if references else ()
+        built.append(CaseTurn(_title_turn(turn_names, number), prompt_with_images(sample, turn), replies))
+    return Case(sample.id, (REFERENCE,) if references else (), tuple(built))
 
 
 def _name_columns(runs: Sequence[Run], titles: Sequence[str]) -> dict[str, Run]:
