@@ -55,6 +55,8 @@ def judges() -> None:
       weft judge check --judge openai/gpt-4.1 --questions 200
 
       weft judge cards
+
+      weft judge prompt last garden-12
     """
 
 
@@ -190,6 +192,59 @@ def _parse_sides(text: str) -> tuple[int, ...]:
     except ValueError:
         raise UserError(f"--sides {text!r}: give numbers of pixels with commas between them, such as 256,512") from None
     return tuple(dict.fromkeys(sides))
+
+
+@app.command()
+def prompt(
+    run: RunArgument,
+    sample: Annotated[str, typer.Argument(metavar="SAMPLE", help="A sample of it, or the beginning of its name.")],
+    turn: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only this turn, counted from 1. Default: all.")
+    ] = None,
+    metrics: Annotated[str, typer.Option(metavar="NAMES", help="Only the questions about these metrics: A,B.")] = "",
+    prompts: PromptsOption = "weft",
+    data: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The dataset's folder, if it was moved since the run.")
+    ] = None,
+    format: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text, md, or latex.")] = "text",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where to write. Default: the terminal.")
+    ] = None,
+    benchmark: OwnBenchmarkOption = None,
+    home: HomeOption = DEFAULT_HOME,
+) -> None:
+    """Print what a judge is asked about one dialogue.
+
+    The prompts are built from the stored replies, as `weft run` builds them; nobody is asked. --prompts shows the
+    paper's own, whatever the run's judge got. An image stands as a line with its name.
+
+    Examples:
+
+      weft judge prompt last garden-12 --turn 1
+
+      weft judge prompt last garden-12 --metrics key_point --prompts official:WEAVE --format latex --out prompt.tex
+    """
+    import asyncio
+
+    from weft.cli.options import check_format
+    from weft.cli.terminal import print_or_write
+    from weft.judge_eval.prompts import build_prompts
+    from weft.report.judge_prompts import render_prompts
+
+    check_format(format, ("text", "md", "latex"))
+    found = asyncio.run(
+        build_prompts(
+            run,
+            sample,
+            home,
+            turn=turn,
+            metrics=split_names(metrics),
+            prompts=prompts,
+            data=data or "",
+            benchmark=benchmark or None,
+        )
+    )
+    print_or_write(render_prompts(found, format), out)
 
 
 @app.command()

@@ -72,7 +72,7 @@ async def open_study_source(
         replies = group_dialogues(stored.turns)
         questions: list[AnnotatedQuestion] = []
         for _, sample in session.plan.own_samples():
-            questions += await _sample_questions(session, sample, replies.get(sample.id, {}))
+            questions += await build_sample_questions(session, sample, replies.get(sample.id, {}))
         rubric = session.plan.rubrics.digest
     if not questions:
         raise UserError(f"{stored.id} has no question that a judge was asked: there is nothing to annotate")
@@ -88,7 +88,9 @@ def _check_form(run: str, question: AnnotatedQuestion) -> None:
         raise UserError(f"{run}: its questions are for a program, and people cannot annotate them ({error})") from None
 
 
-async def _sample_questions(session: Session, sample: Sample, replies: dict[int, Reply]) -> list[AnnotatedQuestion]:
+async def build_sample_questions(
+    session: Session, sample: Sample, replies: dict[int, Reply]
+) -> list[AnnotatedQuestion]:
     """The questions about the replies of one dialogue."""
     plan = session.plan
     questions: list[AnnotatedQuestion] = []
