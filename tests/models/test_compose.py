@@ -151,7 +151,7 @@ def test_a_composition_without_a_version_that_was_edited_is_another(toy: Path, t
         assert evaluate(ASKS.replace("STEP", "third"), first.id).id == first.id
     declared = ASKS.replace("    roles", "    version = '1'\n    roles")
     one = evaluate(declared)
-    with pytest.warns(ReuseWarning, match="source of .* has changed, its version '1' has not"):
+    with pytest.warns(ReuseWarning, match="the code or a value of .* has changed, its version '1' has not"):
         assert evaluate(declared.replace("STEP", "other")).id == one.id
     with pytest.raises(UserError, match="cannot continue .* version 1, and now it is 2"):
         evaluate(declared.replace("'1'", "'2'", 1), one.id)

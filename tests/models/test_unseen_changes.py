@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from weft.models.object_digest import digest_object
+import weft
+from weft.errors import ReuseWarning
+from weft.models.object_digest import digest_object, digest_roughly
 from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
 
@@ -242,6 +245,54 @@ def test_a_file_that_a_model_names_is_named_in_the_note(tmp_path: Path, monkeypa
     assert "prompt.txt" in note(Ours("prompt.txt"), tmp_path) and "prompt.txt" in note(by_constant, tmp_path)
     assert "(open)" in note(by_another_name, tmp_path)
     assert note(Ours("a prompt. Or two."), tmp_path) == "" == note(Ours("missing.txt"), tmp_path)
+
+
+class Versioned:
+    """A model whose version the user set once, on the class."""
+
+    name, version = "ours", "1"
+
+    def __init__(self, step: Any) -> None:
+        self.step = step
+
+    def __call__(self, messages: Any, want: str) -> str:
+        return str(self.step)
+
+
+class VersionedJudge:
+    name, version = "strict", "1"
+
+    def __init__(self, score: int) -> None:
+        self.score = score
+
+    def __call__(self, messages: Any, want: str) -> Any:
+        return {"reasoning": "", "score": self.score}
+
+
+def notes_of(toy: Path, home: Path, model: Any, judge: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        weft.evaluate("weave", data=toy, home=home, model=model, judge=judge)
+    return [str(one.message) for one in caught if one.category is ReuseWarning]
+
+
+def test_a_version_that_stays_while_values_change_is_believed_and_it_is_said(toy: Path, tmp_path: Path):
+    home = tmp_path / "home"
+    assert not notes_of(toy, home, Versioned("step-2000"), VersionedJudge(5))
+    assert not notes_of(toy, home, Versioned("step-2000"), VersionedJudge(5))
+    for _ in range(2):  # not the first time alone
+        (note,) = notes_of(toy, home, Versioned("step-1000"), VersionedJudge(5))
+        assert "the code or a value of ours has changed, its version '1' has not: answers of weave-ours" in note
+    (note,) = notes_of(toy, home, Versioned("step-2000"), VersionedJudge(10))
+    assert "a value of strict has changed" in note and "verdicts of weave-ours" in note
+
+
+def test_weights_are_not_read_for_a_model_that_has_a_version():
+    one, two = np.zeros(100_000), np.zeros(100_000)
+    two[-1] = 1
+    assert digest_roughly(Versioned(one)) == digest_roughly(Versioned(two))
+    two[0] = 1
+    assert digest_roughly(Versioned(one)) != digest_roughly(Versioned(two))
 
 
 def test_weights_of_the_same_size_and_time_in_the_same_file_are_other_weights(tmp_path: Path):

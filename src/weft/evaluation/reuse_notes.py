@@ -34,14 +34,16 @@ def find_reuse_notes(
     fresh: bool = False,
     version_note: str = "",
     benchmark_digest: str = "",
+    judge_digest: str = "",
 ) -> list[str]:
     """Return notes on reuse for a run that is about to begin.
 
-    `records` are the runs so far, sorted ascending by time; `code_digest` and `benchmark_digest` those of the code of
-    the model and of the benchmark, if they are the user's own; `fresh`: nothing is reused; `version_note` is that of a
-    composition.
+    `records` are the runs so far, sorted ascending by time; `code_digest`, `judge_digest` and `benchmark_digest` those
+    of the code of the model, the judge and the benchmark, if they are the user's own; `fresh`: nothing is reused;
+    `version_note` is that of a composition.
     """
     notes = _note_other_answers(records, run, manifest, code_digest, has_answers)
+    notes += _note_edited_judge(records, manifest, judge_digest)
     notes += _note_edited_benchmark(records, run, manifest, benchmark_digest)
     endpoints = endpoints or {}
     if version_note:
@@ -101,17 +103,24 @@ def _describe_difference(differing: Sequence[str], before: Identity, now: Identi
 
 def _note_edited_code(records: Sequence[RunRecord], manifest: Manifest, code_digest: str) -> list[str]:
     """Return a note if the model's code has changed, but not its version."""
-    model = manifest.model
-    for record in reversed(records):
-        if record.manifest.model != model or not record.names.get("source"):
-            continue
-        if not code_digest or record.names["source"] == code_digest:
-            return []
-        return [
-            f"the source of {model.name} has changed, its version {model.version!r} has not: "
-            f"answers of {record.id} are reused"
-        ]
-    return []
+    before = [record for record in records if record.manifest.model == manifest.model]
+    return _note_edited(manifest.model, code_digest, before, "source", "answers")
+
+
+def _note_edited_judge(records: Sequence[RunRecord], manifest: Manifest, code_digest: str) -> list[str]:
+    """Return a note if the judge's code has changed, but not its version."""
+    before = [record for record in records if record.manifest.judge == manifest.judge]
+    return _note_edited(manifest.judge, code_digest, before, "judge_source", "verdicts")
+
+
+def _note_edited(identity: Identity, code_digest: str, records: Sequence[RunRecord], name: str, what: str) -> list[str]:
+    record = next((record for record in reversed(records) if record.names.get(name)), None)
+    if record is None or not code_digest or record.names[name] == code_digest:
+        return []
+    return [
+        f"the code or a value of {identity.name} has changed, its version {identity.version!r} has not: "
+        f"{what} of {record.id} are reused"
+    ]
 
 
 def _note_edited_benchmark(

@@ -216,6 +216,8 @@ class Session:
         self.dry_run_note = inputs.dry_run_note
         self.run_id = plan.run_id()
         self.names = dict(inputs.names)  # what the user calls its model and its judge
+        if code := self.endpoints["judge"].code_digest:
+            self.names["judge_source"] = code
         self.unsupported_turns: Counter[Modality] = Counter()  # turns that the model cannot answer, by kind
         own_samples = plan.own_samples()
         expected_samples = plan.expected_samples()
@@ -258,6 +260,7 @@ class Session:
             fresh=self.config.fresh,
             version_note=self._inputs.version_note,
             benchmark_digest=self._inputs.benchmark_code,
+            judge_digest=self.endpoints["judge"].code_digest,
         )
 
     @property

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.errors import ImageError, UserError, format_trace
 from weft.models.batching import BatchCounts, BatchQueue
@@ -51,6 +52,7 @@ from weft.models.declaration import (
     sort_options,
 )
 from weft.models.endpoint import FATAL, NO_RETRY, CallError, Endpoint, EndpointReply, Retry
+from weft.models.object_digest import digest_roughly
 from weft.models.opened import open_messages, open_question
 from weft.models.versions import derive_version, identify_endpoint, is_derived
 from weft.store.blobs import Blobs
@@ -418,6 +420,8 @@ def _build_function_endpoint(
         derived = derive_version(thing, blobs.root.parent, given, from_file=from_file)
         version = derived.version
         version_note = derived.assumption(name, from_file=from_file)
+    elif not from_file and not inspect.isclass(thing):
+        source = replace(source, digest=f"{source.digest} {digest_roughly(thing)}")
 
     def make() -> Any:
         if inspect.isclass(thing):

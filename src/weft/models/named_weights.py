@@ -46,10 +46,13 @@ WEIGHT_SUFFIXES = (
 
 
 class NamedWeights:
-    """Digests of files and folders of weights; each is read once. `memory` is the file that stores digests."""
+    """Digests of files and folders of weights; each is read once. `memory` is the file that stores digests.
 
-    def __init__(self, memory: Path | None) -> None:
+    `sampled`: nothing is read, files count by size and times."""
+
+    def __init__(self, memory: Path | None, *, sampled: bool = False) -> None:
         self._memory = memory
+        self._sampled = sampled
         self._digests: dict[Path, str] = {}
 
     def digest(self, text: str) -> str:
@@ -75,6 +78,8 @@ class NamedWeights:
             below = [_stamp(file, path) for file in parts]
         if not any(file.suffix in WEIGHT_SUFFIXES for file in files) and not below:
             return ""
+        if self._sampled:
+            return "\0".join(_stamp(file, path) for file in (*files, *parts))
         try:
             digests = digest_files([file.absolute() for file in files], self._memory)
         except OSError as error:

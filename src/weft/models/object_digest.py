@@ -101,17 +101,27 @@ def digest_object(thing: Any, memory: Path | None = None, inputs: Mapping[str, A
     return ObjectDigest(text, tuple(walk.opaque), tuple(walk.readers), tuple(walk.opaque_values))
 
 
+def digest_roughly(thing: Any) -> str:
+    """Return a digest that tells most objects apart and reads no weights, for a remark on an object whose version the
+    user sets."""
+    try:
+        return _Walk(None, sampled=True).visit(thing, "")
+    except RecursionError:
+        return ""
+
+
 class _Walk:
     """Follows one object. Every value is visited once."""
 
-    def __init__(self, memory: Path | None) -> None:
+    def __init__(self, memory: Path | None, *, sampled: bool = False) -> None:
         self.opaque: dict[str, None] = {}
         self.opaque_values: list[Any] = []
         self.readers: dict[str, None] = {}
         self._digests: dict[tuple[int, bool], str] = {}  # by id; a value that is being visited has its number
         self._kept: list[Any] = []  # so that an id stays the same value's
         self._patched: set[int] = set()  # installed modules and classes, by id, that were searched for the user's own
-        self._weights = NamedWeights(memory)
+        self._weights = NamedWeights(memory, sampled=sampled)
+        self._sampled = sampled  # whether large values count by a few of their numbers
         self._optional = False  # whether what is opaque is left out
         self._in_library = False  # whether that is so because a library's object holds it
         self._owner: Any = None  # the lasting object whose content, made for this walk, is being followed
@@ -410,7 +420,7 @@ class _Walk:
             return self.combine("path", str(value), self._weights.digest(str(value)))
         if isinstance(value, MappingProxyType):
             return self.combine("proxy", self._owned(value, dict(cast("Mapping[Any, Any]", value)), name))
-        content = describe_value(value)
+        content = describe_value(value, sampled=self._sampled)
         if content is not None:
             return self._library_value(value, content, name)
         class_digest = self.visit(kind, name)

@@ -50,6 +50,7 @@ PUT_RUN = (
     "left_out = excluded.left_out, benchmark = excluded.benchmark, begun = excluded.begun, data = excluded.data, "
     "names = excluded.names, gist = '{}'"
 )
+SOURCE_NAMES = ("source", "judge_source")
 RUN_COLUMNS = (
     *("id", "manifest", "round", "state", "started", "ended", "left_out", "benchmark"),
     *("data", "names", "gist", "shards", "samples", "turns", "begun"),
@@ -235,6 +236,8 @@ class Journal:
             round = before.round + (before.state == "finished" or str(shard) in before.shards)
             all_names = {name: value for name, value in before.names.items() if name in ("tag", "suite", "sweep")}
         all_names |= names or {}
+        if before is not None:  # its answers are of the code that made them first
+            all_names |= {name: value for name, value in before.names.items() if name in SOURCE_NAMES}
         values = (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, _json(all_names))
         self._put(PUT_RUN, values).result()
         condition, shard_values = _shard_condition(shard)
