@@ -1,6 +1,7 @@
 """Metrics against a baseline in percent, and a third place in LaTeX tables."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ import weft
 from toy import more_records, write_weave
 from weft.errors import UserError
 from weft.report.clip_scores import CLIP_I, CLIP_T, ClipScores
+from weft.report.model_scores import collect_scores
 from weft.report.ranking import rank_cells
 from weft.report.relative import compare_with_baselines, parse_baselines
 from weft.report.render import render
@@ -35,6 +37,18 @@ def test_each_metric_is_so_many_percent_above_the_baseline(runs: dict[str, weft.
     assert cells["image quality %"].value == pytest.approx(100 * (own / base - 1))
     assert "image quality %" not in found.table.cells("first")
     assert found.plot is not None and "+" in found.plot.description and "%)" in found.plot.description
+
+
+def test_a_change_between_runs_of_other_judges_or_data_says_so(runs: dict[str, weft.Run], tmp_path: Path):
+    warning = "The runs have different judges: compare with care."
+    assert warning in compare_with_baselines(runs, {"second": "first"}).table.note
+    data = write_weave(tmp_path / "data", more_records(3))
+    other = weft.evaluate("weave", data=data, model="copy", judge="constant/4", home=tmp_path / "home")
+    two = {"first": runs["first"], "other": other}
+    assert "The runs have different datasets:" in compare_with_baselines(two, {"other": "first"}).table.note
+    alone = compare_with_baselines({"first": runs["first"]}, {}).table.note
+    assert "different" not in alone
+    assert "different judges and datasets" in collect_scores([runs["second"], other]).note
 
 
 def test_rows_name_their_baselines_only_where_there_are_several(runs: dict[str, weft.Run]):

@@ -5,7 +5,7 @@ Only verdicts that both runs have scored are paired; the others are counted and 
 if each of its parts has pairs: without one of them it would be another number. Values are on the scale of the
 benchmark's paper. `pair_runs` and `pair_terms` do the same for any one number."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -258,8 +258,9 @@ def _find_gaps(run: Run, shared: Sequence[Verdict], pairs: Pairs) -> list[Gap]:
     return sorted(gaps, key=lambda gap: -abs(gap.first - gap.second))
 
 
-def _describe_differences(first: Run, second: Run) -> list[str]:
-    """Return what differs between two runs besides the model: it may explain the difference of their scores."""
+def list_differences(first: Run, second: Run) -> list[str]:
+    """Return what differs between two runs in how they were measured, such as `judges`: it may explain the difference
+    of their scores."""
     a = first.record.manifest
     b = second.record.manifest
     is_same = {
@@ -269,7 +270,20 @@ def _describe_differences(first: Run, second: Run) -> list[str]:
         "numbers of judgements": a.judge_repeats == b.judge_repeats,
         "datasets": a.dataset.digest == b.dataset.digest,
     }
-    differing = [name for name, same in is_same.items() if not same]
+    return [name for name, same in is_same.items() if not same]
+
+
+def warn_of_differences(pairs: Iterable[tuple[Run, Run]]) -> str:
+    """Return a sentence on what differs within pairs of runs whose numbers are put side by side; "" if nothing does."""
+    differing = dict.fromkeys(name for first, second in pairs for name in list_differences(first, second))
+    return f"The runs have different {' and '.join(differing)}: compare with care." if differing else ""
+
+
+def _describe_differences(first: Run, second: Run) -> list[str]:
+    """Return what differs between two runs besides the model."""
+    a = first.record.manifest
+    b = second.record.manifest
+    differing = list_differences(first, second)
     for name, value in a.options.items():
         if name in b.options and b.options[name] != value:
             differing.append(f"{name} ({_format_option(value)}, {_format_option(b.options[name])})")

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from weft.benchmarks import load_benchmark
 from weft.errors import UserError
 from weft.report.charts import in_words
+from weft.report.compare import warn_of_differences
 from weft.report.grid import HEADLINE, build_score_cell, find_metric
 from weft.report.layout import find_groups
 from weft.report.published import build_published_tables
@@ -88,6 +89,7 @@ def _from_verdicts(runs: Sequence[Run], over: str, metric: str) -> ModelScores:
     if benchmark.presentation.pairwise:
         raise UserError(f"runs of {benchmark.name} compare models in pairs: a model has no score of its own")
     about = find_about(runs)
+    warning = warn_of_differences((runs[0], run) for run in runs[1:])
     title = benchmark.presentation.title or benchmark.name
     if over == METRICS:
         plain = [name for name in benchmark.metrics if name not in benchmark.derived_metrics]
@@ -102,13 +104,17 @@ def _from_verdicts(runs: Sequence[Run], over: str, metric: str) -> ModelScores:
         note = ""
         title += f": {in_words(name) or HEADLINE} by {in_words(axis)}"
     rows: list[ModelRow] = []
+    partial = 0
     for label, run in named.items():
         values: dict[str, float] = {}
         for column, choice in choices.items():
-            value = build_score_cell(run, *choice).value
-            if value is not None:
-                values[column] = value
+            cell = build_score_cell(run, *choice)
+            if cell.value is not None:
+                values[column] = cell.value
+                partial += cell.scored < cell.expected
         rows.append(ModelRow(label, values, about[run.id]))
+    lacking = f"{partial} of the numbers rest on a part of their turns: the others are unscored." if partial else ""
+    note = " ".join(filter(None, (note, lacking, warning)))
     return ModelScores(title, tuple(choices), tuple(rows), benchmark.presentation.digits, note)
 
 
@@ -148,6 +154,8 @@ def _from_table(runs: Sequence[Run], published: str, over: str, metric: str, cho
     note = f"From the columns {', '.join(used)}."
     if over == METRICS and any(len(reading) > 1 for reading in readings.values()):
         note += " Each number is the plain mean over the groups; a model without one of them has none."
+    if warning := warn_of_differences((runs[0], run) for run in runs[1:]):
+        note += f" {warning}"
     if runs and published and not any(row.kind == "published" for table in our_tables for row in table.rows):
         note += " Our runs are of other data than the paper's."
     return ModelScores(title, tuple(readings), tuple(rows.values()), chosen.digits, note)

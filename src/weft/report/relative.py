@@ -15,6 +15,7 @@ from weft.models.local.weights import import_extra, locate_weights
 from weft.report import plots
 from weft.report.charts import Plot, in_words
 from weft.report.clip_scores import MEASURES, TEXTS, ClipScores, score_run
+from weft.report.compare import warn_of_differences
 from weft.report.grid import RELATIVE_CHANGE, build_change_cells, build_score_cell
 from weft.report.select import format_with_change
 from weft.results.run import Run, find_cluster, name_runs
@@ -63,7 +64,8 @@ def compare_with_baselines(
             name = f"{title} (against {base})"
         rows.append(Row(name, cells, run=run.id, judge=run.record.manifest.judge.name))
     names = [in_words(metric) for metric in metrics]
-    note = NOTE
+    pairs = [(run, runs[baselines[title]]) for title, run in runs.items() if baselines.get(title) in runs]
+    note = f"{NOTE} {warn_of_differences(pairs)}".rstrip()
     if scores:
         names += MEASURES
         note += f" {CLIP_NOTE}{_describe_cut(scores)}"
