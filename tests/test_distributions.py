@@ -37,6 +37,12 @@ def test_zero_and_full_marks_are_bins_of_their_own(share: float, name: str):
     assert name_bins(100.0)[find_bin(share)] == name
 
 
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.8])
+def test_the_mean_of_equal_scores_is_in_their_bin(share: float):
+    assert find_bin((share + share + share) / 3) == find_bin(share)
+    assert find_bin(1 - 1e-16) == find_bin(1.0) == find_bin(3 * (1 / 3))
+
+
 def test_a_distribution_has_quartiles_and_counts():
     found = describe_distribution([0.0, 0.25, 0.5, 0.75, 1.0])
     assert found is not None and found.quartiles == (0.25, 0.5, 0.75) and found.mean == 0.5

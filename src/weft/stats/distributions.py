@@ -8,6 +8,7 @@ from msgspec import Struct
 
 EDGES = (0.2, 0.4, 0.6, 0.8)  # upper ends of the bins between zero and full marks
 BIN_COUNT = len(EDGES) + 3
+TOLERANCE = 1e-9  # means of scores are not exact: three times 0.2 is more than 0.6
 
 
 class Distribution(Struct, frozen=True):
@@ -38,11 +39,11 @@ def describe_distribution(shares: Sequence[float]) -> Distribution | None:
 
 def find_bin(share: float) -> int:
     """Return the number of a share's bin."""
-    if share <= 0:
+    if share <= TOLERANCE:
         return 0
-    if share >= 1:
+    if share >= 1 - TOLERANCE:
         return BIN_COUNT - 1
-    return 1 + sum(share > edge for edge in EDGES)
+    return 1 + sum(share > edge + TOLERANCE for edge in EDGES)
 
 
 def name_bins(full: float = 1.0) -> tuple[str, ...]:
