@@ -15,6 +15,7 @@ from weft.building.build import BuildOutcome, run_build
 from weft.building.parts import read_rows
 from weft.building.request import BuildRequest, RayRequest
 from weft.building.status import read_status
+from weft.cli.build_texts import describe_status
 from weft.errors import UserError
 from weft.workspace import read_only_journal
 
@@ -102,7 +103,11 @@ def test_a_step_that_raises_costs_its_row_which_is_tried_again(tmp_path: Path, m
     (failed,) = [row for row in read_rows(tmp_path / "out") if row.outcome == "failed"]
     assert failed.number == 3 and "a name that cannot be (recipes.py" in failed.detail
     assert (tmp_path / "out" / "parts" / "00000.partial.jsonl").exists()
-    assert read_status(tmp_path / "out").parts_done == 3
+    status = read_status(tmp_path / "out")
+    assert status.parts_done == 3 and status.kept_share == 17 / 19, "what failed says nothing about the recipe"
+    writing = status.steps[0]
+    assert (writing.entered, writing.left, writing.failed, writing.share) == (20, 17, 1, 17 / 19)
+    assert "dialogues kept: 17 (89.5% of those that did not fail)" in "\n".join(describe_status(status, tmp_path))
     monkeypatch.setattr("building.recipes.Pairs.version", "1")
     again = build(tmp_path / "out", models=models)
     assert again.progress.earlier == 15 and again.failed == 1

@@ -22,6 +22,13 @@ class StepYield(Struct, frozen=True):
     left: int
     reasons: Mapping[str, int]  # why rows ended here
     failure: str = ""  # what exactly happened to the first row that failed here
+    failed: int = 0  # rows that ended here through no fault of theirs, and are tried again
+
+    @property
+    def share(self) -> float | None:
+        """The share of rows that the step let through, of those that it could decide about."""
+        decided = self.entered - self.failed
+        return self.left / decided if decided else None
 
 
 class BuildStatus(Struct, frozen=True):
@@ -47,6 +54,12 @@ class BuildStatus(Struct, frozen=True):
         return self.outcomes.get("kept", 0)
 
     @property
+    def kept_share(self) -> float | None:
+        """The share of dialogues that were kept, of the rows that did not fail."""
+        decided = self.rows - self.outcomes.get("failed", 0)
+        return self.kept / decided if decided else None
+
+    @property
     def cost_per_kept(self) -> float | None:
         """What a kept dialogue cost, the dropped ones included."""
         if self.cost is None or not self.kept:
@@ -66,7 +79,7 @@ def read_status(out: Path) -> BuildStatus:
         parts=len(parts),
         parts_done=len(parts) - len(open_parts),
         outcomes=dict(totals.outcomes),
-        steps=find_yields(totals.ended, manifest.steps, totals.rows, totals.failures),
+        steps=find_yields(totals, manifest.steps),
         counts=dict(totals.counts),
         turns=totals.turns,
         images=totals.images,
@@ -75,17 +88,17 @@ def read_status(out: Path) -> BuildStatus:
     )
 
 
-def find_yields(
-    ended: Mapping[str, Counter[str]], steps: Sequence[str], rows: int, failures: Mapping[str, str]
-) -> list[StepYield]:
+def find_yields(totals: "_Totals", steps: Sequence[str]) -> list[StepYield]:
     """Return the yield of each step, from the rows that ended in each, by reason."""
     yields: list[StepYield] = []
-    entered = rows
+    ended = totals.ended
+    entered = totals.rows
     names = ["seed", *steps] if "seed" in ended else list(steps)
     for step in [*names, *(name for name in ended if name not in names)]:
         reasons = ended.get(step, Counter())
         left = entered - reasons.total()
-        yields.append(StepYield(step, entered, left, dict(reasons.most_common()), failures.get(step, "")))
+        failure = totals.failures.get(step, "")
+        yields.append(StepYield(step, entered, left, dict(reasons.most_common()), failure, totals.failed[step]))
         entered = left
     return yields
 
@@ -98,6 +111,7 @@ class _Totals:
         self.outcomes: Counter[str] = Counter()
         self.ended: dict[str, Counter[str]] = {}  # by step and reason
         self.failures: dict[str, str] = {}  # the first one, by step
+        self.failed: Counter[str] = Counter()  # by step
         self.counts: Counter[str] = Counter()
         self.turns = 0
         self.images = 0
@@ -118,6 +132,7 @@ class _Totals:
             reason = row.reason if row.outcome == "dropped" else f"{row.reason} (tried again by the same command)"
             self.ended.setdefault(row.step, Counter())[reason] += 1
             if row.outcome == "failed":
+                self.failed[row.step] += 1
                 self.failures.setdefault(row.step, f"seed {row.number}: {row.detail or row.reason}")
         elif row.draft is not None:
             self.turns += len(row.draft.turns)

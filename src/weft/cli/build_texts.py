@@ -58,12 +58,13 @@ def describe_status(status: BuildStatus, out: Path) -> Iterator[str]:
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(status.outcomes.items()))
     yield f"seeds done: {status.rows:,} ({counts or 'none yet'})"
     if status.kept:
+        among = " of those that did not fail" if status.outcomes.get("failed") else ""
         per = f"{status.turns / status.kept:.2f} turns and {status.images / status.kept:.2f} images each"
-        yield f"dialogues kept: {status.kept:,} ({status.kept / status.rows:.1%}), {per}"
+        yield f"dialogues kept: {status.kept:,} ({status.kept_share:.1%}{among}), {per}"
     yield ""
     yield f"{'step':<12}{'in':>9}{'out':>9}{'yield':>8}"
     for step in status.steps:
-        share = f"{step.left / step.entered:.1%}" if step.entered else "-"
+        share = "-" if step.share is None else f"{step.share:.1%}"
         yield f"{step.step:<12}{step.entered:>9,}{step.left:>9,}{share:>8}"
         for reason, count in step.reasons.items():
             yield f"{'':<14}{count:,} {reason}"
