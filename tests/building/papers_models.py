@@ -41,6 +41,11 @@ class PapersModels:
         finally:
             await runner.cleanup()
 
+    def forget(self) -> None:
+        """Behave as if nothing had been asked yet."""
+        self.asked.clear()
+        self.seen.clear()
+
     def name(self, model: str) -> str:
         return f"openai-chat/{model}@{self.url}"
 

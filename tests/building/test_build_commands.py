@@ -104,3 +104,13 @@ def test_a_build_with_failed_seeds_says_what_happened(tmp_path: Path, monkeypatc
     status = weft("status", "out")
     assert "1 a call failed (tried again by the same command)" in status
     assert "the first that failed: seed 0: painter models.py:broken: " in status
+
+
+def test_a_dry_run_says_one_price_where_there_is_one(tmp_path: Path):
+    roles = ("--writer", "openai/gpt-4.1", "--painter", "gemini/gemini-2.5-flash-image")
+    roles = (*roles, "--editor", "gemini/gemini-2.5-flash-image")
+    text = weft("weave-fusion", "--seeds", 2, *roles, "--out", tmp_path / "out", "--dry-run")
+    (writer,) = [line for line in text.splitlines() if line.startswith("writer: ")]
+    (painter,) = [line for line in text.splitlines() if line.startswith("painter: ")]
+    assert writer.count("$") == 1 and painter.endswith(f"4 images, about ${4 * 0.039:.2f}") and "together: " in text
+    assert not (tmp_path / "out").exists()

@@ -1,5 +1,6 @@
 """Builds on Ray: workers may die, and so may the command; the files are those of a build in one process."""
 
+import asyncio
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from building.papers_models import PapersModels
 from waiting import HANGS, until
 from weft.store.journal import Journal
 
@@ -76,3 +78,25 @@ def test_the_command_is_killed_and_goes_on_without_ray(tmp_path: Path, whole: di
     finished(command(tmp_path / "out"), log)
     assert files(tmp_path / "out") == whole
     assert len(paid_twice(log)) <= IN_FLIGHT
+
+
+def test_servers_are_asked_by_the_keeper_and_the_files_are_those_of_one_process(tmp_path: Path):
+    models = PapersModels(writes_badly=0.1, returns_input=0.3, refuses=0.03)
+
+    async def build(out: Path, *more: str) -> dict[str, int]:
+        models.forget()
+        roles = [
+            word for role in ("writer", "painter", "editor", "checker") for word in (f"--{role}", models.name(role))
+        ]
+        words = ["-m", "weft", "build", "weave-fusion", "--seeds", "16", *roles, "--out", str(out), *more]
+        running = await asyncio.create_subprocess_exec(sys.executable, *words, "--no-preflight")
+        assert await asyncio.wait_for(running.wait(), HANGS) == 0
+        return dict(models.asked)
+
+    async def work() -> tuple[dict[str, int], dict[str, int]]:
+        async with models.up():
+            return await build(tmp_path / "alone"), await build(tmp_path / "shared", "--ray", "2")
+
+    alone, shared = asyncio.run(work())
+    assert alone == shared and min(alone.values()) > 10
+    assert files(tmp_path / "alone") == files(tmp_path / "shared")

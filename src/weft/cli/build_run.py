@@ -70,11 +70,14 @@ def print_forecast(request: BuildRequest) -> int:
         if one.cost is not None:
             low += one.cost[0]
             high += one.cost[1]
-            cost = f"about ${one.cost[0]:.2f} to ${one.cost[1]:.2f}"
+            cost = f"about {_format_cost(*one.cost)}"
         images = f", {one.usage.images:,} images" if one.usage.images else ""
         say(f"{role}: {name}, {calls} calls to make ({one.cached:,} cached){images}, {cost}")
     if all(one.cost is not None for one in forecast.roles.values()):
-        say(f"together: about ${low:.2f} if every image is right at once, ${high:.2f} if every one is mended")
+        whole = f"about {_format_cost(low, high)}"
+        if low < high:
+            whole = f"about ${low:.2f} if every image is right at once, ${high:.2f} if every one is mended"
+        say(f"together: {whole}")
         say("seeds that are dropped on the way cost less")
     if request.budget is not None and high > request.budget:
         say(f"note: that may be more than --budget {request.budget:g}, at which the build stops")
@@ -83,6 +86,12 @@ def print_forecast(request: BuildRequest) -> int:
 
 def _format_range(low: int, high: int) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _format_cost(low: float, high: float) -> str:
+    """Return a range of dollars; one value where both round to the same."""
+    bounds = (f"${low:.2f}", f"${high:.2f}")
+    return bounds[0] if bounds[0] == bounds[1] else " to ".join(bounds)
 
 
 @contextlib.contextmanager
