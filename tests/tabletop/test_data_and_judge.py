@@ -1,6 +1,7 @@
 """World, data, histories, judge and tables against each other: who does everything right scores 1 everywhere."""
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import weft
 from weft.errors import UserError
 from weft_tabletop.exact.weave import score_answer
 from weft_tabletop.make import make
+from weft_tabletop.make.sidecar import stream_sidecar
 
 
 @pytest.fixture
@@ -108,3 +110,20 @@ def test_recall_without_a_mention_needs_the_dialogue(tmp_path: Path):
     )
     score = {run.name: run.tables()[-1].cells("overall")["KP"].value for run in (whole, none)}
     assert score[whole.name] == 1.0 and score[none.name] < 0.9
+
+
+@pytest.mark.parametrize("samples", [{}, {"1": {"turns": [None, {"a": [1, {"b": "c\nd"}], "e": {}}]}, "é": []}])
+def test_a_sidecar_is_written_sample_by_sample_as_one_json_object(tmp_path: Path, samples: dict[str, Any]):
+    stream_sidecar(tmp_path, iter(samples.items()))
+    whole = json.dumps({"version": 1, "samples": samples}, indent=1) + "\n"
+    assert (tmp_path / "tabletop.json").read_text(encoding="utf-8") == whole
+
+
+def test_a_sidecar_of_many_samples_takes_no_memory(tmp_path: Path):
+    tracemalloc.start()
+    try:
+        stream_sidecar(tmp_path, ((str(number), {"turns": [{"text": "x" * 20_000}]}) for number in range(500)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (tmp_path / "tabletop.json").stat().st_size > 500 * 20_000 and peak < 2_000_000

@@ -15,7 +15,7 @@ from weft_recipes.fusion import Fusion
 from weft_recipes.fusion_prompts import FusionPrompts
 from weft_recipes.recall import Recall
 from weft_recipes.recall_prompts import RecallPrompts
-from weft_tabletop.make.sidecar import write_sidecar
+from weft_tabletop.make.sidecar import stream_sidecar
 from weft_tabletop.world.language import parse
 from weft_tabletop.world.readings import read_image
 from weft_tabletop.world.wordings import QUESTIONS
@@ -98,8 +98,5 @@ def find_reference(draft: Draft, turn: DraftTurn, context: Context) -> dict[str,
 
 def write_references(folder: Path, rows: Iterable[Row]) -> None:
     """Write the sidecar for the exact judge."""
-    samples: dict[str, Any] = {}
-    for row in rows:
-        if row.draft is not None:
-            samples[str(row.number + 1)] = {"turns": [turn.gold for turn in row.draft.turns]}
-    write_sidecar(folder, samples)
+    kept = ((row.number + 1, row.draft.turns) for row in rows if row.draft is not None)
+    stream_sidecar(folder, ((str(idx), {"turns": [turn.gold for turn in turns]}) for idx, turns in kept))
