@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image as Pil
 
 import weft
 from weft.benchmarks.weaverbench.data import load
@@ -14,6 +15,7 @@ from weft.store.blobs import Blobs
 from weft.types import Text
 from weft_tabletop import planning
 from weft_tabletop.exact import weaver
+from weft_tabletop.exact.collages import is_collage
 from weft_tabletop.make import make
 from weft_tabletop.make.weaver import expected_steps
 from weft_tabletop.world import language, wordings
@@ -27,7 +29,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make("tabletop-weaver", tmp_path_factory.mktemp("weaver") / "data", samples=36, seed=0)
 
 
-def run(data: Path, home: Path, model: str, **options: Any) -> weft.Run:
+def run(data: Path, home: Path, model: Any, **options: Any) -> weft.Run:
     return weft.evaluate("weaverbench", data=data, model=model, judge="tabletop/exact", home=home, **options)
 
 
@@ -189,3 +191,36 @@ def test_two_contestants_before_the_exact_judge(tmp_path: Path, data: Path):
     cells = arena.table().cells("tabletop/oracle")
     assert (cells["FDT"].value or 0) > 80 and cells["battles"].value == 36
     assert arena.record.manifest.options["both_orders"] is True
+
+
+def tile(tables: list[Pil.Image], count: int) -> Pil.Image:
+    side = tables[0].width
+    sheet = Pil.new("RGB", (side * count, side * count))
+    for place in range(count * count):
+        sheet.paste(tables[place % len(tables)], (side * (place % count), side * (place // count)))
+    return sheet
+
+
+def test_sheets_of_tables_are_collages_and_tables_are_none(tmp_path: Path, data: Path):
+    blobs = Blobs(tmp_path)
+    tables = [Pil.open(path).convert("RGB") for path in sorted((data / "images").glob("*-o-*.png"))[:8]]
+    for table in tables:
+        assert not is_collage(blobs.put_pil(table), blobs)
+        noise = Pil.effect_noise(table.size, 60).convert("RGB")
+        assert not is_collage(blobs.put_pil(Pil.blend(table, noise, 0.2)), blobs), "a bad drawing is one drawing"
+    sheets = [tile([*tables[place:], *tables], count) for place in range(4) for count in (2, 3)]
+    sheets += [tile([table], 2) for table in tables[:3]]  # the same table four times is read as a table at a glance
+    assert all(is_collage(blobs.put_pil(sheet), blobs) for sheet in sheets)
+    assert is_collage(blobs.put_pil(Pil.new("RGB", (128, 64), "white")), blobs)
+
+
+def test_a_model_that_answers_with_one_sheet_has_no_plan(tmp_path: Path, data: Path):
+    """Where the number of images is free, one sheet of four would be enough by the number of files."""
+    tables = [Pil.open(path).convert("RGB") for path in sorted((data / "images").glob("*-o-*.png"))[:4]]
+
+    def sheet(messages: Any, want: str) -> list[Any]:
+        return ["Here.", tile(tables, 2)]
+
+    result = run(data, tmp_path / "home", sheet, where={"count": "free"})
+    counts = [verdict for verdict in result.verdicts if verdict.metric == "count"]
+    assert counts and {verdict.value for verdict in counts} == {0.0}

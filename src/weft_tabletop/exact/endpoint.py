@@ -16,6 +16,7 @@ from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Question, Request, Text
 from weft.untrusted import dict_or_empty, read_json_file
 from weft_tabletop.exact import building, detections, edits, geneval2, imug, mmvet, planviz, rover, weave, weaver
+from weft_tabletop.exact.collages import is_collage
 from weft_tabletop.make.sidecar import sidecar_path
 from weft_tabletop.world.choices import ChoiceQuestion
 from weft_tabletop.world.language import TableRequest
@@ -266,11 +267,11 @@ class Exact(UncachedEndpoint):
         return sum(shares) / len(shares)
 
     def _separate(self, reference: Reference, question: Question) -> Answer:
-        """An image is a single table if it is square and most of it can be read."""
+        """An image is a single table if it is square, most of it can be read, and its parts are no tables."""
         images: list[Answer] = []
         for index, image in enumerate(_images(find_material(question, "output"))):
             reading = self._read(image)
-            is_single = image.width == image.height and len(reading.unknown) < len(reading.scene.cells) / 2
+            is_single = not is_collage(image, self._blobs)
             seen = f"{image.width} x {image.height}, {len(reading.unknown)} cells unread"
             images.append({"picture": index, "seen": seen, "one_picture": is_single})
         return {"pictures": images}
