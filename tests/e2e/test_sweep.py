@@ -140,3 +140,24 @@ def test_a_sweep_from_python(data: Path):
     assert len(made.runs) == 2 and len(made.failures) == 2 and made.by == ("model", "history")
     assert [row.name for row in made.grid(baseline="none").table.rows] == ["copy, none", "copy, full"]
     assert made.name.startswith("weave-model-history-")
+
+
+def test_the_runs_of_a_sweep_are_judged_again_by_one_command(data: Path):
+    home = str(data.parent / "home")
+    assert sweep(data, "--model", "copy,tabletop/oracle", "--name", "both").exit_code == 0
+
+    def judge(*words: str) -> Any:
+        return CliRunner().invoke(app, ["judge", *words, "--judge", "tabletop/erring", "--home", home])
+
+    planned = judge("both", "--sample", "2", "--dry-run")
+    assert planned.exit_code == 0 and planned.stdout.count("2 samples") == 2
+    assert len(open_journal(data.parent / "home").runs()) == 2, "a dry run adds none"
+    result = judge("both", "last", "--sample", "2")
+    assert result.exit_code == 0, result.output
+    first = find_sweep_runs(open_journal(data.parent / "home"), "both")
+    made = [run.id for run in open_journal(data.parent / "home").runs() if run.id not in first]
+    assert len(made) == 2, "last is the sweep's last run, named twice"
+    assert f"weft agree {' '.join(first)} --with {','.join(made)} " in result.stdout
+    refused = judge("both", "nobody")
+    assert isinstance(refused.exception, UserError) and "no run is called 'nobody'" in str(refused.exception)
+    assert len(open_journal(data.parent / "home").runs()) == 4, "nothing is judged where a name is wrong"

@@ -8,11 +8,12 @@ from weft.evaluation.config import RunConfig
 from weft.evaluation.dry_run import RoleEstimate
 from weft.evaluation.event_loop import run_in_loop
 from weft.evaluation.session import Session, open_run
+from weft.evaluation.sources import RunSource
 
 
-def print_estimate(job: RunConfig) -> None:
+def print_estimate(job: RunConfig, source: RunSource | None = None) -> None:
     """Print what a run would call and cost. Nothing is called."""
-    run_in_loop(print_session_estimate(open_run(job, dry=True, tell=complain)))
+    run_in_loop(print_session_estimate(open_run(job, source, dry=True, tell=complain)))
 
 
 async def print_session_estimate(opened: AbstractAsyncContextManager[Session]) -> int:

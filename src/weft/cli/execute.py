@@ -29,7 +29,7 @@ from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.event_loop import run_in_loop
 from weft.evaluation.session import Interrupted, Session, open_run
-from weft.evaluation.sources import find_usual_judge
+from weft.evaluation.sources import RunSource, find_usual_judge
 from weft.models.registry import COMPOSITION_PATTERN
 from weft.results.index import describe_state, store_gist
 from weft.results.run import Run
@@ -152,14 +152,18 @@ class JobOutcome(Struct, frozen=True):
 
 
 def run_in_suite(
-    job: RunConfig, console: Console, on_start: Callable[[Session], None], budget: Budget | None = None
+    job: RunConfig,
+    console: Console,
+    on_start: Callable[[Session], None],
+    budget: Budget | None = None,
+    source: RunSource | None = None,
 ) -> JobOutcome:
     """Run one of several jobs, from a budget that all of them share.
 
     Ctrl-C ends the program. An endpoint that cannot be reached does not."""
 
     async def work() -> SessionOutcome:
-        async with open_run(job, tell=complain, budget=budget) as session:
+        async with open_run(job, source, tell=complain, budget=budget) as session:
             on_start(session)
             _print_notes(console, session)
             with show_progress(session, console):

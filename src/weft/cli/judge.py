@@ -1,7 +1,8 @@
 """weft judge"""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,9 +25,14 @@ from weft.cli.options import (
     RunArgument,
     SampleOption,
     TotalBudgetOption,
+    complete_run,
     parse_pairs,
     split_names,
 )
+from weft.cli.terminal import say
+
+if TYPE_CHECKING:
+    from weft.evaluation.config import RunConfig
 
 DEFAULT_COMMAND = "again"  # `weft judge RUN` is short for `weft judge again RUN`
 
@@ -62,7 +68,14 @@ def judges() -> None:
 
 @app.command(DEFAULT_COMMAND)
 def judge_again(
-    run: RunArgument,
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Runs or sweeps: tags, ids, their beginnings, or 'last'.",
+            autocompletion=complete_run,
+        ),
+    ],
     judge: JudgeOption = None,
     data: Annotated[
         Path | None, typer.Option(metavar="PATH", help="The dataset's folder, if it was moved since the run.")
@@ -87,7 +100,8 @@ def judge_again(
 
     By another judge, with other prompts, or several times; the model is never called. The result is the run that the
     same command with the other judge would have made, so that reports and comparisons accept both. --sample judges
-    some of the samples, the same ones for every run of the dataset: enough to compare two judges.
+    some of the samples, the same ones for every run of the dataset: enough to compare two judges. Several runs follow
+    one another; --budget is for all of them together.
 
     Examples:
 
@@ -97,6 +111,8 @@ def judge_again(
 
       weft judge weave-bagel-1a2b --judge openai/gpt-4.1 --sample 50 --dry-run
 
+      weft judge bagel gpt nano --judge openai/gpt-4.1 --sample 50
+
       weft compare weave-bagel-1a2b last
     """
     from weft.cli.execute import finish_session
@@ -104,6 +120,7 @@ def judge_again(
     from weft.evaluation.config import RunConfig, default_preflight
     from weft.evaluation.session import open_run
     from weft.evaluation.sources import StoredRun
+    from weft.results.sweeps import expand_names_in
 
     if judge is None:
         raise UserError("give --judge; `weft judge --help` has examples, `weft models` the names")
@@ -123,7 +140,35 @@ def judge_again(
         home=home,
         preflight=not no_preflight and default_preflight(),
     )
-    finish_session(open_run(config, StoredRun(run), dry=dry_run), dry_run=dry_run)
+    names = expand_names_in(home, runs)
+    if len(names) > 1:
+        _judge_several(config, names, dry_run=dry_run)
+    finish_session(open_run(config, StoredRun(names[0]), dry=dry_run), dry_run=dry_run)
+
+
+def _judge_several(config: "RunConfig", names: Sequence[str], *, dry_run: bool) -> None:
+    """Judge stored runs one after another, and end the program. Raises UserError for a name that is no run's, before
+    any call is paid for."""
+    import sys
+
+    from weft.cli.outcome import COMPLETE, INCOMPLETE, USER_MISTAKE, format_home
+    from weft.cli.several import Job, run_jobs
+    from weft.evaluation.sources import StoredRun
+    from weft.results.run import find_run
+    from weft.workspace import open_journal
+
+    journal = open_journal(config.home)
+    runs = list(dict.fromkeys(find_run(journal, name).id for name in names))  # `last` is another run after the first
+    journal.close()
+    jobs = [Job(run, config, lambda session: None, StoredRun(run)) for run in runs]
+    is_complete, ids = run_jobs(jobs, config.budget, dry_run=dry_run)
+    if dry_run:
+        sys.exit(COMPLETE)
+    if not ids:
+        sys.exit(USER_MISTAKE)  # each run has said why it could not begin
+    if len(ids) == len(runs):
+        say(f"compare: weft agree {' '.join(runs)} --with {','.join(ids)}{format_home(Path(config.home))}")
+    sys.exit(COMPLETE if is_complete else INCOMPLETE)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Several runs by one command, one after another, from one budget: what `suite` and `sweep` share."""
+"""Several runs by one command, one after another, from one budget: what `suite`, `sweep` and `judge` share."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,6 +12,7 @@ from weft.cli.screen import Screen
 from weft.errors import WeftError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import Session
+from weft.evaluation.sources import RunSource
 
 
 class Job(Struct, frozen=True):
@@ -20,6 +21,7 @@ class Job(Struct, frozen=True):
     label: str
     config: RunConfig
     on_start: Callable[[Session], None]
+    source: RunSource | None = None  # a stored run whose replies are judged; a live model without it
 
 
 def run_jobs(jobs: Sequence[Job], budget: float | None, *, dry_run: bool) -> tuple[bool, list[str]]:
@@ -35,9 +37,9 @@ def run_jobs(jobs: Sequence[Job], budget: float | None, *, dry_run: bool) -> tup
         config = replace(job.config, budget=budget)
         try:
             if dry_run:
-                print_estimate(config)
+                print_estimate(config, job.source)
                 continue
-            outcome = run_in_suite(config, console, job.on_start, shared_budget)
+            outcome = run_in_suite(config, console, job.on_start, shared_budget, job.source)
         except WeftError as error:  # the next model may be reachable
             console.print(f"weft: {error}")
             is_complete = False
