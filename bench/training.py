@@ -3,18 +3,22 @@ views, impure data and own images; three seeds side by side, a process a chain o
 
     python bench/training.py --world full --out DIR --ship     on one GPU; logs and weights go where `weft demo` looks
     python bench/training.py --world micro --out DIR           a table of four cells, in minutes
+    python bench/training.py --world micro --small --out DIR   the same with 64 rows a step: for one core
 
-`--scale .05` makes every run as much shorter, `--part` chooses parts, `--seconds` stops what still runs then. Killed at
+Joint training computes as much as all stages of training apart. `--scale .05` makes every run as much shorter, `--part` chooses parts, `--seconds` stops what still runs then. Killed at
 any point, the same command goes on. DIR gets `runs.jsonl` (logs and manifests of all runs) and `weights.tar.gz` (the
 first seed's), both written anew every few seconds."""
 
 import argparse
+import functools
 import io
 import json
 import multiprocessing
 import os
+import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -26,40 +30,51 @@ os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # so that looking f
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 import torch
+from memory_build import count_faults
 from msgspec.structs import replace
+from torch.utils.flop_counter import FlopCounterMode
 
 from weft.training.checkpoint import read_checkpoint, replace_file
 from weft.training.curves import pack_runs, read_run
 from weft_tabletop.weaver.files import LOGS_FILE, PLANNER_FILE, READER_FILE, SHIPPED, UNTUNED_FILE, VISUALIZER_FILE
 from weft_tabletop.weaver.memory_recipes import plan_memory
-from weft_tabletop.weaver.recipes import plan_recipe
+from weft_tabletop.weaver.recipes import find_mix, plan_recipe
 from weft_tabletop.weaver.train import loop
 from weft_tabletop.weaver.train.files import load_planner, load_visualizer
 from weft_tabletop.weaver.train.loop import autocast
 from weft_tabletop.weaver.train.measure import read_order
 from weft_tabletop.weaver.train.recall import make_rows, train_memory
-from weft_tabletop.weaver.train.stages import HELD_OUT_SEED, RowStore, train_stage
+from weft_tabletop.weaver.train.stages import HELD_OUT_SEED, RowStore, StageBuilder, train_stage
 from weft_tabletop.weaver.train.visualizer_net import draw_numbers
 from weft_tabletop.weaver.world import find_world
 
-PARTS = ("weaver", "joint", "mixes", "memory", "views")
+PARTS = ("weaver", "joint", "mixes", "memory", "views", "built")
 MIXES = ("und", "1g1u", "3g1u", "5g1u-no-documents")
 SHARES = (1.0, 0.0, 0.1, 0.02, 0.25, 0.05)
-FAULTS = (0.05, 0.1, 0.2)
+FAULTS = {0.0: 0.0, 0.05: 0.085, 0.1: 0.17, 0.2: 0.34}  # share of wrong images -> rate of faults: some do not show
+DIALOGUES = {"full": 10_000, "micro": 4000, "small": 800}  # of a dataset that `weft build` writes
 REPLAY = "und=12,t2i=5,i2i=5,doc=5"
 POINTS = {"planner": 5, "visualizer": 10, "joint": 10, "memory": 5}  # measurements of a run, after the first
-STEPS = {  # more than a user waits for by default; joint training sees as many rows as all stages of training apart
-    "full": {"planner": 4000, "visualizer": 4500, "tuned planner": 250, "tuned visualizer": 600, "joint": 9350},
-    "micro": {"planner": 1500, "visualizer": 4000, "tuned planner": 200, "tuned visualizer": 500, "joint": 6200},
+STEPS = {  # more than a user waits for by default
+    "full": {"planner": 4000, "visualizer": 4500, "tuned planner": 250, "tuned visualizer": 600},
+    "micro": {"planner": 1500, "visualizer": 4000, "tuned planner": 200, "tuned visualizer": 500},
+    "small": {"planner": 1000, "visualizer": 2500, "tuned planner": 200, "tuned visualizer": 500},
 }
-ROWS = {"full": 200_000, "micro": 40_000}  # of each kind
-BATCH = {"full": 512, "micro": 256}
-RATE = {"full": 1.5e-3, "micro": 2e-3}  # of nets that start from nothing
+APART = (  # the stages of training apart, and what each is trained on
+    *(("planner", "und", "planner"), ("visualizer", "", "visualizer")),
+    *(("tuned planner", "5g1u", "planner"), ("tuned visualizer", "", "visualizer")),
+)
+ROWS = {"full": 200_000, "micro": 40_000, "small": 20_000}  # of each kind
+BATCH = {"full": 512, "micro": 256, "small": 64}
+RATE = {"full": 1.5e-3, "micro": 2e-3, "small": 3e-3}  # of nets that start from nothing
 MEMORY = {
     "full": {"steps": 2000, "tokens": 65_536, "rate": 1.5e-3},
     "micro": {"steps": 600, "tokens": 8192, "rate": 4e-3},
+    "small": {"steps": 400, "tokens": 4096, "rate": 4e-3},
 }
 PACK_SECONDS = 4.0
+COUNTED_STEPS = 4
+COUNTED_ROWS = 64
 START = time.perf_counter()
 
 
@@ -71,9 +86,10 @@ class Study:
     """The runs of one seed, in folders of their own."""
 
     def __init__(self, arguments: argparse.Namespace, seed: int) -> None:
-        self.folder = arguments.work / f"seed-{seed}"
+        self.folder = arguments.work / f"seed-{seed}" / ("small" if arguments.small else "")
         self.seed = seed
         self.world = arguments.world
+        self.size = arguments.size
         self.scale = arguments.scale
         self.rows = arguments.work / "rows"
         self.device = arguments.device
@@ -84,14 +100,18 @@ class Study:
     ) -> Path:
         tuned = "start" in files
         usual = plan_recipe(stage, self.world, mix, tuned=tuned, seed=self.seed, rank=rank)
-        steps = self.count_steps(STEPS[self.world][f"tuned {stage}" if tuned else stage], stage)
+        if stage == "joint":
+            steps = count_joint_steps(self.size, self.world)
+        else:
+            steps = STEPS[self.size][f"tuned {stage}" if tuned else stage]
+        steps = self.count_steps(steps, stage)
         recipe = replace(
             usual,
             steps=steps,
             every=steps // POINTS[stage],
-            batch=BATCH[self.world],
-            rows=find_rows(self.world, self.scale),
-            rate=rate or (usual.rate if tuned else RATE[self.world]),
+            batch=BATCH[self.size],
+            rows=find_rows(self.size, self.scale),
+            rate=rate or (usual.rate if tuned else RATE[self.size]),
         )
         begin = time.perf_counter()
         store = RowStore(find_world(self.world), self.device, 0, self.rows)
@@ -99,13 +119,13 @@ class Study:
         self.say_done(name, time.perf_counter() - begin, steps)
         return self.folder / name
 
-    def remember(self, name: str, mix: str = "", view: str = "", **settings: float) -> None:
-        amount = {**MEMORY[self.world], "rows": find_rows(self.world, self.scale)}
+    def remember(self, name: str, mix: str = "", view: str = "", data: Path | None = None, **settings: float) -> None:
+        amount = {**MEMORY[self.size], "rows": find_rows(self.size, self.scale)}
         recipe = plan_memory(self.world, mix, view, seed=self.seed, **settings, **amount)
         steps = self.count_steps(recipe.steps, "memory")
         recipe = replace(recipe, steps=steps, every=steps // POINTS["memory"])
         begin = time.perf_counter()
-        train_memory(recipe, self.folder / name, device=self.memory_device, folder=self.rows)
+        train_memory(recipe, self.folder / name, device=self.memory_device, folder=self.rows, data=data)
         self.say_done(name, time.perf_counter() - begin, steps)
 
     def count_steps(self, steps: int, kind: str) -> int:
@@ -126,8 +146,34 @@ class Study:
         say(f"seed {self.seed} {name}: {seconds:.1f} s, {steps / max(seconds, 1e-9):.1f} steps/s, {words}")
 
 
-def find_rows(world: str, scale: float) -> int:
-    return max(200, round(ROWS[world] * min(1.0, scale)))
+def find_rows(size: str, scale: float) -> int:
+    return max(200, round(ROWS[size] * min(1.0, scale)))
+
+
+@functools.cache
+def count_joint_steps(size: str, world: str) -> int:
+    """The steps in which joint training computes as much as all stages of training apart, with equally many rows."""
+    apart = sum(STEPS[size][name] * count_operations(world, stage, mix) for name, mix, stage in APART)
+    return round(apart / count_operations(world, "joint", "5g1u"))
+
+
+@functools.cache
+def count_operations(world: str, stage: str, mix: str) -> int:
+    """The floating point operations of a few steps of a stage, forwards and backwards."""
+    recipe = replace(plan_recipe(stage, world, mix, tuned=False), rows=256)
+    table = find_world(world)
+    sources = find_mix(recipe, table)
+    builder = StageBuilder(recipe, table, sources, "cpu", RowStore(table, "cpu"))
+    with tempfile.TemporaryDirectory() as folder:
+        learner = builder.build_planner(None, None) if stage != "joint" else builder.build_joint()
+        if stage == "visualizer":
+            learner.save(Path(folder))
+            learner = builder.build_visualizer(None, Path(folder) / PLANNER_FILE)
+    with FlopCounterMode(display=False) as counter:
+        for step in range(COUNTED_STEPS):
+            drawn = sources.draw(step, COUNTED_ROWS, learner.sizes())
+            learner.take_step(drawn, loop.step_generator(0, step, "cpu"))
+    return counter.get_total_flops()
 
 
 def train_apart(study: Study) -> None:
@@ -163,6 +209,21 @@ def train_jointly(study: Study) -> None:
     study.train("joint", "joint", "5g1u")
 
 
+def build_dialogues(arguments: argparse.Namespace, faults: float) -> Path:
+    """Have a painter that errs so often draw dialogues: a dataset in WEAVE's files."""
+    out = arguments.work / "built" / f"{arguments.size}-{faults:g}"
+    painter = ["--painter", "tabletop/faulty", "--model-opt", f"painter.rate={FAULTS[faults]}"]
+    seeds = max(20, round(DIALOGUES[arguments.size] * min(1.0, arguments.scale)))
+    recipe = f"{Path(__file__).parent / 'memory_build.py'}:Memory"
+    command = [sys.executable, "-m", "weft", "build", recipe, *painter, "--seeds", str(seeds), "--out", str(out)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return out
+
+
+def train_built(study: Study, name: str, view: str, data: Path) -> None:
+    study.remember(name, view=view, data=data)
+
+
 def train_share(study: Study, share: float) -> None:
     study.remember(f"share-{share:g}", f"dialogues={share}")
 
@@ -182,8 +243,14 @@ def list_jobs(arguments: argparse.Namespace) -> list[Callable[[], None]]:
     if "memory" in arguments.part:
         jobs += [bind(train_share, study, share) for share in SHARES for study in studies]
     if "views" in arguments.part:
-        settings = {"plain": {}, "own-images": {"own": 0.5}, **{f"faults-{one}": {"faults": one} for one in FAULTS}}
+        settings = {"plain": {}, "own-images": {"own": 0.5}}
         jobs += [bind(train_view, study, *item) for item in settings.items() for study in studies]
+    if "built" in arguments.part:
+        built = arguments.work / "built"
+        pure = built / f"{arguments.size}-0"
+        runs = {f"built-{view}": (view, pure) for view in ("single-turn", "plain", "dialogues")}
+        runs |= {f"built-{one:g}": ("single-turn", built / f"{arguments.size}-{one:g}") for one in FAULTS if one}
+        jobs += [bind(train_built, study, name, *run) for name, run in runs.items() for study in studies]
     return jobs
 
 
@@ -197,7 +264,7 @@ def make_all_rows(arguments: argparse.Namespace) -> None:
     rows = arguments.work / "rows"
     rows.mkdir(parents=True, exist_ok=True)
     world = find_world(arguments.world)
-    count = find_rows(world.name, arguments.scale)
+    count = find_rows(arguments.size, arguments.scale)
     if {"weaver", "joint", "mixes"} & set(arguments.part):
         store = RowStore(world, "cpu", cores, rows)
         for kind in ("words", "image", "draw", "edit", "copy", *world.documents):
@@ -209,8 +276,9 @@ def make_all_rows(arguments: argparse.Namespace) -> None:
     if {"memory", "views"} & set(arguments.part):
         for view in ("dialogue", "single-turn", "plain"):
             make_rows(world, view, count, 0.0, cores, rows)
-        for faults in FAULTS if "views" in arguments.part else ():
-            make_rows(world, "single-turn", count, faults, cores, rows)
+    for faults in FAULTS if "built" in arguments.part else ():
+        wrong, asked = count_faults(build_dialogues(arguments, faults))
+        say(f"built with faults {faults:g}: {wrong} of {asked} images are wrong ({wrong / asked:.3f})")
     say("rows are made")
 
 
@@ -308,6 +376,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     there_is_gpu = torch.cuda.is_available()
     parser.add_argument("--world", choices=("micro", "full"), required=True)
+    parser.add_argument("--small", action="store_true", help="64 rows a step, for one core; micro world")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=Path("/tmp/weft-training"))
     parser.add_argument("--part", action="append", choices=PARTS)
@@ -319,6 +388,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--memory-device", choices=("cpu", "cuda"), help="of models that are to remember")
     parser.add_argument("--ship", action="store_true")
     arguments = parser.parse_args()
+    if arguments.small and arguments.world != "micro":
+        parser.error("--small is for the micro world")
+    arguments.size = "small" if arguments.small else arguments.world
     arguments.part = arguments.part or list(PARTS)
     arguments.seeds = [int(seed) for seed in arguments.seeds.split(",")]
     arguments.work = arguments.work / arguments.world

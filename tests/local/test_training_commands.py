@@ -3,6 +3,7 @@ bad input is one line."""
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,8 +20,11 @@ import weft
 from waiting import until
 from weft.cli.app import app
 from weft.errors import UserError
+from weft.models.registry import resolve_endpoint
+from weft.store.blobs import Blobs
 from weft.training.curves import read_curves
 from weft_tabletop.make import make
+from weft_tabletop.tiny.endpoint import TinyEndpoint
 
 WEFT = Path(sys.executable).parent / "weft"
 SMALL = ("--world", "micro", "--device", "cpu")
@@ -92,6 +96,46 @@ def test_a_model_that_learnt_from_a_mix_of_views_runs_and_other_weights_are_anot
     assert set(mix.seen) == {"dialogue", "single-turn"}
 
 
+def test_weights_that_were_trained_on_in_one_program_are_read_anew(tmp_path: Path, blobs: Blobs):
+    words = ("tiny", "--view", "single-turn", *SMALL, "--steps", "1")
+    out = tmp_path / "W"
+    train(*words, "--out", out)
+    first = resolve_endpoint(f"tabletop/tiny@{out}", blobs)
+    train(*words, "--seed", "1", "--out", tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "talker.safetensors", out / "talker.safetensors")
+    second = resolve_endpoint(f"tabletop/tiny@{out}", blobs)
+    assert first.identity != second.identity
+    assert isinstance(first, TinyEndpoint) and isinstance(second, TinyEndpoint)
+    assert first._tiny is not second._tiny  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_model_learns_from_a_dataset(tmp_path: Path):
+    data = make("tabletop-weave-micro", tmp_path / "data", samples=5, seed=0)
+    words = ("tiny", "--mix", "dialogues=.5", *SMALL, "--steps", "1", "--out", tmp_path / "W")
+    train(*words, "--data", data)
+    (curve,) = read_curves(tmp_path / "W")
+    assert len(curve.manifest["data"]) == 64 and "rows" not in curve.manifest
+    assert set(curve.seen) == {"dialogue", "single-turn"}
+    with pytest.raises(UserError, match="its data is"):
+        train(*words, "--data", make("tabletop-weave-micro", tmp_path / "more", samples=6, seed=0))
+
+
+def test_the_number_of_threads_changes_no_weights(tmp_path: Path):
+    import torch
+
+    threads = torch.get_num_threads()
+    digests: set[bytes] = set()
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        train(
+            "tiny-weaver", "--stage", "planner", *SMALL, "--steps", "3", "--rows", "400", "--out", tmp_path / f"{count}"
+        )
+        assert torch.get_num_threads() == count
+        digests.add((tmp_path / f"{count}" / "planner" / "planner.safetensors").read_bytes())
+    torch.set_num_threads(threads)
+    assert len(digests) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -101,6 +145,9 @@ def test_a_model_that_learnt_from_a_mix_of_views_runs_and_other_weights_are_anot
         (("tiny-weaver", "--stage", "joint", *FEW, "--watch", "x"), "watched while its planner is tuned"),
         (("tiny-weaver", "--stage", "planner", *FEW, "--device", "tpu"), "there is cpu and cuda"),
         (("tiny", "--world", "micro"), "belong to training with --mix or --view"),
+        (("tiny", "--data", "x"), "belong to training with --mix or --view"),
+        (("tiny", "--view", "plain", "--data", "nowhere", *SMALL), "there is no test.json in nowhere"),
+        (("tiny", "--view", "plain", "--data", "x", "--faults", ".1"), "the dataset decides which images are wrong"),
         (("tiny", "--mix", "dialogues=x"), "'x' is no weight"),
     ],
 )

@@ -1,15 +1,26 @@
 """Curves of training runs are read from folders and packed files, and shown as a table and plots."""
 
+import csv
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from weft.cli.app import app
+from weft.cli.wide_table import cut_columns
 from weft.errors import UserError
-from weft.training.checkpoint import LOG_FILE, MANIFEST_FILE, Checkpoint, open_checkpoint, write_checkpoint
+from weft.training.checkpoint import (
+    LOG_FILE,
+    MANIFEST_FILE,
+    Checkpoint,
+    hold_folder,
+    open_checkpoint,
+    write_checkpoint,
+)
 from weft.training.curves import list_measures, pack_runs, read_curves
 from weft.training.log import TrainingLog, read_log
+from weft_tabletop.demos.training import show_decoupled
 
 
 @pytest.fixture
@@ -80,3 +91,46 @@ def test_a_log_that_goes_on_drops_what_came_after_its_checkpoint_and_a_line_cut_
     again = TrainingLog(path, 10)
     again.add(20, loss=0.5)
     assert [(line["step"], line["loss"]) for line in read_log(path)] == [(0, 1.0), (10, 1.0), (20, 0.5)]
+
+
+def test_a_log_that_goes_on_counts_the_seconds_on(tmp_path: Path):
+    log = TrainingLog(tmp_path / LOG_FILE)
+    for step in (10, 20):
+        log.add(step, seconds=step / 10)
+    assert TrainingLog(tmp_path / LOG_FILE, 10).seconds == 1.0
+    assert TrainingLog(tmp_path / LOG_FILE).seconds == 0.0
+
+
+def test_two_processes_never_train_into_one_folder(tmp_path: Path):
+    with hold_folder(tmp_path / "W"):
+        with pytest.raises(UserError, match="another process is training into it"), hold_folder(tmp_path / "W"):
+            pass
+        assert not list((tmp_path / "W").iterdir())
+    with hold_folder(tmp_path / "W"):
+        pass
+
+
+def test_a_table_wider_than_the_terminal_is_cut_between_columns_and_no_cell_is_cut(runs: Path, tmp_path: Path):
+    words = ["train", "curve", str(runs), "--out", str(tmp_path / "r")]
+    done = CliRunner().invoke(app, words, env={"COLUMNS": "40"})
+    assert done.exit_code == 0, done.output
+    shown = [line for line in done.output.splitlines() if line.startswith("│ visualizer")]
+    assert len(shown) == 6, "three lines in each of two blocks"
+    assert "1.500" in done.output and "0.600" in done.output and "…" not in done.output
+    assert cut_columns([10, 4, 8, 8], 33, 1) == [[0, 1, 2], [0, 3]]
+    assert cut_columns([10, 90], 33, 1) == [[0, 1]]
+
+
+@pytest.mark.parametrize("name", ["decoupled", "memory-curve"])
+def test_figures_from_the_logs_that_ship_are_whole(name: str, tmp_path: Path):
+    done = CliRunner().invoke(app, ["demo", name, "--out", str(tmp_path)], env={"COLUMNS": "80"})
+    assert done.exit_code == 0, done.output
+    assert "…" not in done.output
+    rows = list(csv.DictReader((tmp_path / f"{name}.csv").open(encoding="utf-8")))
+    assert {row["seeds"] for row in rows} == {"3"}, "three seeds or no claim"
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
+def test_a_chart_has_no_colour_twice():
+    series = re.findall(r'"training": ?"([^"]+)"', show_decoupled().chart.to_json())
+    assert 2 < len(set(series)) <= 8

@@ -87,19 +87,10 @@ def _show(result: "Demo", out: Path, name: str, note: str = "") -> None:
 
 
 def _print_result(result: "Demo") -> None:
-    from rich.table import Table
+    from weft.cli.wide_table import print_in_blocks
 
-    from weft.cli.screen import Screen
-
-    table = Table(title=result.title, title_justify="left")
-    for index, column in enumerate(result.columns):
-        justify = "right"
-        if column in TEXT_COLUMNS:
-            justify = "left"
-        table.add_column(column, no_wrap=index == 0, justify=justify)
-    for row in result.rows:
-        table.add_row(*(_format_value(row[column]) for column in result.columns))
-    Screen().print(table)
+    rows = [[_format_value(row[column]) for column in result.columns] for row in result.rows]
+    print_in_blocks(result.title, result.columns, rows, left=TEXT_COLUMNS)
     say(result.words)
 
 

@@ -67,6 +67,14 @@ def tiny(
     world: WorldOption = "full",
     steps: StepsOption = None,
     seed: SeedOption = 0,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="With --mix or --view: a dataset in WEAVE's files, as `weft build` and `weft data make` write it. "
+            "Default: dialogues that are made here.",
+        ),
+    ] = None,
     faults: Annotated[
         float, typer.Option(min=0, max=1, metavar="SHARE", help="How many rows have an image with one wrong cell.")
     ] = 0.0,
@@ -108,6 +116,8 @@ def tiny(
 
       weft data make tabletop-weave-micro --out tables
 
+      weft train tiny --data tables --view single-turn --world micro --out W
+
       weft run weave --data tables --model tabletop/tiny@W --judge tabletop/exact
     """
     from weft.errors import UserError
@@ -115,13 +125,15 @@ def tiny(
     if mix or view:
         from weft_tabletop.weaver.memory_recipes import plan_memory
 
+        if data is not None and faults:
+            raise UserError("--faults: with --data the dataset decides which images are wrong")
         recipe = plan_memory(world, mix, view, seed=seed, faults=faults, own=own, steps=steps, rate=rate)
         train_memory = _import("weft_tabletop.weaver.train.recall").train_memory
-        checkpoint = train_memory(recipe, out, device=device, report=_report(recipe.steps))
+        checkpoint = train_memory(recipe, out, device=device, data=data, report=_report(recipe.steps))
         _say_where(checkpoint, f"tabletop/tiny@{out}")
         return
-    if world != "full" or steps is not None or faults or own or rate is not None:
-        raise UserError("--world, --steps, --rate, --faults and --own belong to training with --mix or --view")
+    if world != "full" or steps is not None or faults or own or rate is not None or data is not None:
+        raise UserError("--world, --data, --steps, --rate, --faults and --own belong to training with --mix or --view")
     names = parts.split(",")
     for name in names:
         if name not in PARTS:

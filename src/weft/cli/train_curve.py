@@ -70,17 +70,14 @@ def name_curves(curves: "Sequence[Curve]", runs: Sequence[Path]) -> list[str]:
 
 
 def _print_table(curves: "Sequence[Curve]", names: Sequence[str], shown: Sequence[str]) -> None:
-    from rich.table import Table
+    from weft.cli.wide_table import print_in_blocks
 
-    from weft.cli.screen import Screen
-
-    table = Table(title="Training runs by checkpoint", title_justify="left")
-    for column in ("run", "step", *shown):
-        table.add_column(column, justify="left" if column == "run" else "right")
-    for one, name in zip(curves, names, strict=True):
-        for line in one.lines:
-            table.add_row(name, f"{line['step']:,}", *(_format(line.get(measure)) for measure in shown))
-    Screen().print(table)
+    rows = [
+        [name, f"{line['step']:,}", *(_format(line.get(measure)) for measure in shown)]
+        for one, name in zip(curves, names, strict=True)
+        for line in one.lines
+    ]
+    print_in_blocks("Training runs by checkpoint", ("run", "step", *shown), rows, labels=2, left=("run",))
 
 
 def _format(value: Any) -> str:

@@ -4,10 +4,12 @@ losses, and the weights, which are a model for `weft run`.
 Guarantee: a folder never holds the weights of one run with the manifest of another.
 """
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,22 @@ def write_checkpoint(checkpoint: Checkpoint) -> None:
         "done": checkpoint.done,
     }
     replace_file(checkpoint.folder / MANIFEST_FILE, (json.dumps(content, indent=1) + "\n").encode())
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Generator[None]:
+    """Keep other processes from training into a folder. Raises UserError if one does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)  # the folder itself is locked: nothing is left in it
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"{folder}: another process is training into it; wait for it, or give another --out"
+            raise UserError(message) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def replace_file(path: Path, data: bytes) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from weft.errors import UserError
+from weft.training.checkpoint import replace_file
 from weft.untrusted import read_file
 
 MAX_LOG_BYTES = 64 << 20
@@ -22,7 +23,8 @@ class TrainingLog:
         self._path = path
         kept = [line for line in read_log(path) if line["step"] <= step] if step and path.exists() else []
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        replace_file(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+        self.seconds = float(kept[-1].get("seconds", 0.0)) if kept else 0.0  # of training, up to where it goes on
 
     def add(self, step: int, **values: Any) -> None:
         with self._path.open("a", encoding="utf-8") as file:

@@ -22,7 +22,6 @@ TRAININGS = {  # runs in the order of the table, and what they are called there
     "planner-5g1u-replay": "+ 5g1u, replay",
     "planner-5g1u-low-rate": "+ 5g1u, rate / 5",
     "planner-5g1u-low-rank": "+ 5g1u, LoRA 8",
-    "planner-5g1u-then-und": "+ 5g1u, then understanding",
     "visualizer-0": "visualizer V",
     "visualizer-v": "V, trained on",
     "visualizer-apv": "aP V, on + 5g1u",
@@ -37,19 +36,28 @@ MEASURES = {  # columns of the table
     "images": "images",
 }
 CHARTED = ("understanding", "T2I", "I2I", "documents")
+UNCHARTED = ("planner-und",)  # a chart has eight colours
 MEMORY_KINDS = {"back": "put back", "copy": "copy from an earlier image", "recall": "recall", "edit": "edit the latest"}
+LEAST_SEEDS = 3  # or no claim
 RUN = re.compile(r"seed-(\d+)/(.+)")
 Runs = Mapping[str, Sequence[Curve]]  # by the name of the run; a curve for each seed
 
 
 def load_runs() -> Runs:
-    """The shipped runs, by their names without the seed."""
+    """The shipped runs, by their names without the seed; without those of too few seeds."""
     runs: dict[str, list[Curve]] = {}
     for curve in read_curves(SHIPPED / LOGS_FILE):
         match = RUN.fullmatch(curve.name)
         if match is not None:
             runs.setdefault(match[2], []).append(curve)
-    return runs
+    return {name: curves for name, curves in runs.items() if len(curves) >= LEAST_SEEDS}
+
+
+def describe_steps(curves: Sequence[Curve]) -> str:
+    """How far the runs came, and how far they were to come if they were stopped."""
+    step = last_step(curves)
+    planned = int(curves[0].manifest["steps"])
+    return f"{step:,}" if step == planned else f"{step:,} of {planned:,}"
 
 
 def last_step(curves: Sequence[Curve]) -> int:
@@ -94,11 +102,11 @@ def show_decoupled() -> Demo:
         curves = runs.get(name, ())
         if not curves:
             continue
-        row: dict[str, Any] = {"training": label, "seeds": len(curves), "steps": last_step(curves)}
+        row: dict[str, Any] = {"training": label, "seeds": len(curves), "steps": describe_steps(curves)}
         for column, measure in MEASURES.items():
             values = last_values(curves, measure)
             row[column] = _format_estimate(values)
-            if values and column in CHARTED and name.startswith("planner"):
+            if values and column in CHARTED and name.startswith("planner") and name not in UNCHARTED:
                 estimated = bound(values)
                 bars.append({"asked": column, "training": label, "share": estimated.pop("value"), **estimated})
         rows.append(row)

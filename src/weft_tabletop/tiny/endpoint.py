@@ -46,12 +46,16 @@ class TinyEndpoint(Endpoint):
         talker = "single" if single else "talker"
         name = "tabletop/tiny-single" if single else "tabletop/tiny"
         sampling: dict[str, Any] = {"temperature": temperature, "seed": seed} if temperature else {}
-        self._tiny = load(weights, talker)
+        files = [weights / IMAGE_NETWORK_FILE, weights / f"{talker}.safetensors"]
+        for file in files:
+            if not file.is_file():
+                raise UserError(f"{file}: there are no weights; `weft train tiny` makes them")
+        digest = digest_files(files)
+        self._tiny = load(weights, talker, digest)
         if self._tiny.world not in WORLDS:
             raise UserError(
                 f"{weights}: these weights are of a world {self._tiny.world!r}, which this weft does not know"
             )
-        digest = digest_files([weights / IMAGE_NETWORK_FILE, weights / f"{talker}.safetensors"])
         super().__init__(name, weights=digest, template=prompt.TEMPLATE, **sampling)
         self.takes = Takes(images=images)
         self._blobs = blobs
@@ -106,8 +110,8 @@ def digest_files(files: Sequence[Path]) -> str:
 
 
 @functools.cache
-def load(weights: Path, talker: str) -> "Tiny":
-    """Load the model, once a process.
+def load(weights: Path, talker: str, digest: str = "") -> "Tiny":
+    """Load the model, once a process; weights with another digest are loaded again.
 
     Its matrix products are small: a second BLAS thread in each call would only get in the way of other calls.
     """

@@ -149,8 +149,8 @@ def _view_piece(world: str, name: str, count: int, seed: str) -> Rows:
         sample, scenes = _make_sample(table, rng)
         for example in VIEWS[view](sample):
             is_faulty = rng.random() < float(faults)
-            made.append(_row(example, _plant_fault(example, scenes, table, rng) if is_faulty else scenes, table))
-    return _as_rows(made[:count])
+            made.append(example_row(example, _plant_fault(example, scenes, table, rng) if is_faulty else scenes, table))
+    return as_rows(made[:count])
 
 
 def _test_piece(world: str, kind: str, count: int, seed: str) -> Rows:
@@ -166,8 +166,8 @@ def _test_piece(world: str, kind: str, count: int, seed: str) -> Rows:
         else:
             (whole,) = dialogue_view(sample)
             example = learn_last_reply(whole.messages)
-        made.append(_row(example, scenes, table))
-    return _as_rows(made)
+        made.append(example_row(example, scenes, table))
+    return as_rows(made)
 
 
 def _make_sample(world: TableWorld, rng: random.Random, last: str = "") -> tuple[Sample, SceneImages]:
@@ -199,7 +199,7 @@ def _plant_fault(
     return {**scenes, digest: scenes[digest].put({cell: wrong})}
 
 
-def _row(example: Example, scenes: Mapping[str, Scene], world: TableWorld) -> tuple[list[int], list[bool]]:
+def example_row(example: Example, scenes: Mapping[str, Scene], world: TableWorld) -> tuple[list[int], list[bool]]:
     """The tokens of an example, and which of them are learnt."""
     tokens: list[int] = []
     learn: list[bool] = []
@@ -223,7 +223,7 @@ def scene_codes(world: TableWorld, scene: Scene) -> list[int]:
     return [len(vocab.words()) + code for code in join_digits(digits)]
 
 
-def _as_rows(made: Sequence[tuple[list[int], list[bool]]]) -> Rows:
+def as_rows(made: Sequence[tuple[list[int], list[bool]]]) -> Rows:
     import numpy as np
 
     tokens = pad([tokens for tokens, _ in made])

@@ -35,6 +35,12 @@ class TableWorld(Struct, frozen=True):
         things = {cell: THINGS[number - 1] for cell, number in zip(self.cells, numbers[1:], strict=True) if number}
         return Scene(tuple(BACKGROUNDS)[numbers[0]]).put(things)
 
+    def holds(self, scene: Scene) -> bool:
+        """Whether a scene has nothing that this world does not have."""
+        things = scene.things()
+        has_cells = set(things) <= set(self.cells)
+        return has_cells and set(things.values()) <= set(self.things) and scene.background in self.backgrounds
+
     def places(self) -> list[int]:
         """Where the cells are among the sixteen of an image."""
         return [CELLS.index(cell) for cell in self.cells]

@@ -2,7 +2,8 @@
 from which the same command goes on."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from weft.training.checkpoint import (
     LOG_FILE,
     STATE_FILE,
     Checkpoint,
+    hold_folder,
     open_checkpoint,
     read_checkpoint,
     write_checkpoint,
@@ -79,9 +81,27 @@ def run_stage(
     report: Report | None = None,
 ) -> Checkpoint:
     """Train a stage into a folder, or go on where an earlier call stopped."""
-    checkpoint = open_checkpoint(out, manifest)
-    if checkpoint.done:
-        return checkpoint
+    with hold_folder(out), _one_thread():
+        checkpoint = open_checkpoint(out, manifest)
+        if checkpoint.done:
+            return checkpoint
+        return _train(learner, mix, checkpoint, schedule, report)
+
+
+@contextmanager
+def _one_thread() -> Generator[None]:
+    """On a CPU use one thread: how many there are changes the order of sums, and so the weights. Nets so small are no
+    slower, and on a busy machine threads would wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _train(learner: Learner, mix: Mix, checkpoint: Checkpoint, schedule: Schedule, report: Report | None) -> Checkpoint:
+    out = checkpoint.folder
     trained = [parameter for parameter in learner.net.parameters() if parameter.requires_grad]
     optimizer = build_optimizer(trained, schedule.rate, learner.device)
     first, seen = _load_state(learner, optimizer, out / STATE_FILE)
@@ -92,7 +112,7 @@ def run_stage(
         log.add(0, **measured)
         if report is not None:
             report(0, measured)
-    start = time.perf_counter()
+    start = time.perf_counter() - log.seconds
     losses: list[Tensor] = []
     checkpoint = replace(checkpoint, step=first, seen=seen)
     for step in range(first, schedule.steps):

@@ -3,7 +3,7 @@
 Sources are views of the same dialogues. Shares are of tokens, so that models with different mixes learn from equally
 many."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from weft.training.mix import Mix, Source
 from weft_tabletop.tiny import vocab, weights
 from weft_tabletop.tiny.endpoint import SHIPPED
 from weft_tabletop.tiny.net import Talker
+from weft_tabletop.weaver.built_rows import dataset_rows, digest_dataset
 from weft_tabletop.weaver.latents import CHANGED
 from weft_tabletop.weaver.memory import ALONE, KINDS, find_places, test_rows, view_rows
 from weft_tabletop.weaver.memory_recipes import MemoryRecipe
@@ -193,28 +194,36 @@ def train_memory(
     device: str = "",
     workers: int = 0,
     folder: Path | None = None,
+    data: Path | None = None,
     report: Report | None = None,
 ) -> Checkpoint:
-    """Train one model into a folder. Rows are kept in `folder`, where there is one."""
+    """Train one model into a folder. Rows are kept in `folder`, where there is one. `data` is a dataset in WEAVE's
+    files in place of dialogues that are made here."""
     device = find_device(device)
     world = find_world(recipe.world)
     manifest = {**msgspec.to_builtins(recipe), "version": VERSION, "device": device}
+    if data is not None:
+        manifest["data"] = digest_dataset(data)
+        del manifest["rows"]  # there are as many as the dataset has
     finished = open_checkpoint(out, manifest)
     if finished.done:
         return finished
     torch.manual_seed(recipe.seed)
     shares = {"dialogue": recipe.share, recipe.view: 1 - recipe.share}
     views = [view for view, share in shares.items() if share]
-    rows = {
-        view: TalkerRows(make_rows(world, view, recipe.rows, recipe.faults, workers, folder), world, device)
+    made = {
+        view: make_rows(world, view, recipe.rows, recipe.faults, workers, folder)
+        if data is None
+        else dataset_rows(data, world, view)
         for view in views
     }
+    rows = {view: TalkerRows(some, world, device) for view, some in made.items()}
     lengths = {view: some.tokens.shape[1] for view, some in rows.items()}
     weight_of = {view: shares[view] / lengths[view] for view in views}
     batch = round(recipe.tokens * sum(weight_of.values()))
     mix = Mix(tuple(Source(view, weight_of[view], view) for view in views), recipe.seed)
     tests = {
-        kind: TalkerRows(test_rows(world, kind, TEST_ROWS, HELD_OUT_SEED), world, device)
+        kind: TalkerRows(make_test_rows(world, kind, folder), world, device)
         for kind in (*KINDS, *(ALONE + kind for kind in KINDS), "chain")
     }
     net = Talker(*SIZES[world.name]).to(device)
@@ -224,9 +233,19 @@ def train_memory(
 
 
 def make_rows(world: TableWorld, view: str, count: int, faults: float, workers: int, folder: Path | None) -> Rows:
+    name = f"{world.name}-{view}-{count}-{faults}"
+    return keep_rows(folder, name, lambda: view_rows(world, view, count, 0, workers, faults))
+
+
+def make_test_rows(world: TableWorld, kind: str, folder: Path | None) -> Rows:
+    return keep_rows(folder, f"{world.name}-test-{kind}", lambda: test_rows(world, kind, TEST_ROWS, HELD_OUT_SEED))
+
+
+def keep_rows(folder: Path | None, name: str, make: Callable[[], Rows]) -> Rows:
+    """Return rows that are made once, where there is a folder for them."""
     if folder is None:
-        return view_rows(world, view, count, 0, workers, faults)
-    file = folder / f"{world.name}-{view}-{count}-{faults}.npz"
+        return make()
+    file = folder / f"{name}-{VERSION}.npz"
     if not file.exists():
-        view_rows(world, view, count, 0, workers, faults).save(file)
+        make().save(file)
     return Rows.load(file)

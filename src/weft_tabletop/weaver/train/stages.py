@@ -90,7 +90,7 @@ def train_stage(
         return finished
     torch.manual_seed(recipe.seed)
     torch.set_float32_matmul_precision("high")
-    stage = _Stage(recipe, world, mix, device, store or RowStore(world, device))
+    stage = StageBuilder(recipe, world, mix, device, store or RowStore(world, device))
     if recipe.stage == "planner":
         learner = stage.build_planner(files.get("start"), watch)
     elif recipe.stage == "visualizer":
@@ -112,7 +112,7 @@ def find_device(name: str) -> str:
     return name
 
 
-class _Stage:
+class StageBuilder:
     def __init__(self, recipe: StageRecipe, world: TableWorld, mix: Mix, device: str, store: RowStore) -> None:
         self._recipe = recipe
         self._world = world
