@@ -52,7 +52,7 @@ PARTS = ("weaver", "joint", "mixes", "memory", "views", "built")
 MIXES = ("und", "1g1u", "3g1u", "5g1u-no-documents")
 SHARES = (1.0, 0.0, 0.1, 0.02, 0.25, 0.05)
 FAULTS = {0.0: 0.0, 0.05: 0.085, 0.1: 0.17, 0.2: 0.34}  # share of wrong images -> rate of faults: some do not show
-DIALOGUES = {"full": 10_000, "micro": 4000, "small": 800}  # of a dataset that `weft build` writes
+DIALOGUES = {"full": 10_000, "micro": 4000, "small": 400}  # of a dataset that `weft build` writes
 REPLAY = "und=12,t2i=5,i2i=5,doc=5"
 POINTS = {"planner": 5, "visualizer": 10, "joint": 10, "memory": 5}  # measurements of a run, after the first
 STEPS = {  # more than a user waits for by default
@@ -70,7 +70,7 @@ RATE = {"full": 1.5e-3, "micro": 2e-3, "small": 3e-3}  # of nets that start from
 MEMORY = {
     "full": {"steps": 2000, "tokens": 65_536, "rate": 1.5e-3},
     "micro": {"steps": 600, "tokens": 8192, "rate": 4e-3},
-    "small": {"steps": 400, "tokens": 4096, "rate": 4e-3},
+    "small": {"steps": 250, "tokens": 4096, "rate": 4e-3},
 }
 PACK_SECONDS = 4.0
 COUNTED_STEPS = 4
@@ -123,7 +123,8 @@ class Study:
         amount = {**MEMORY[self.size], "rows": find_rows(self.size, self.scale)}
         recipe = plan_memory(self.world, mix, view, seed=self.seed, **settings, **amount)
         steps = self.count_steps(recipe.steps, "memory")
-        recipe = replace(recipe, steps=steps, every=steps // POINTS["memory"])
+        points = 2 if self.size == "small" else POINTS["memory"]
+        recipe = replace(recipe, steps=steps, every=max(1, steps // points))
         begin = time.perf_counter()
         train_memory(recipe, self.folder / name, device=self.memory_device, folder=self.rows, data=data)
         self.say_done(name, time.perf_counter() - begin, steps)

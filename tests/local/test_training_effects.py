@@ -1,5 +1,6 @@
-"""What the papers find about training planner and visualizer apart shows within seconds in the micro world. The order of
-the effects is asserted, not their size: each pair here differs by several times what seeds differ by."""
+"""What the papers find about training planner and visualizer apart, and about memory, shows within seconds in the micro
+world. The order of the effects is asserted, not their size: each pair here differs by several times what seeds differ
+by."""
 
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ torch: Any = pytest.importorskip("torch", reason="torch is not installed (the ex
 from msgspec.structs import replace  # noqa: E402
 
 from weft.training.log import read_log  # noqa: E402
+from weft_tabletop.weaver.memory_recipes import plan_memory  # noqa: E402
 from weft_tabletop.weaver.recipes import plan_recipe  # noqa: E402
-from weft_tabletop.weaver.train import measure, planner  # noqa: E402
+from weft_tabletop.weaver.train import measure, planner, recall  # noqa: E402
 from weft_tabletop.weaver.train.stages import RowStore, train_stage  # noqa: E402
 from weft_tabletop.weaver.world import MICRO  # noqa: E402
 
@@ -62,3 +64,16 @@ def test_a_tuned_planner_is_not_understood_by_the_visualizer_until_that_is_train
     before = measured["V"]["visual loss"]
     assert measured["tuned"]["visual loss"] > before + 0.06
     assert measured["aP V"]["visual loss"] < measured["tuned"]["visual loss"] - 0.06
+
+
+def test_what_an_earlier_image_shows_is_learnt_from_dialogues_and_not_from_single_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(recall, "TEST_ROWS", 32)
+    last: dict[str, dict[str, float]] = {}
+    for view in ("dialogues", "single-turn"):
+        recipe = plan_memory("micro", "", view, steps=80, tokens=2048, rows=1000)
+        recall.train_memory(replace(recipe, every=80), tmp_path / view, device="cpu")
+        last[view] = read_log(tmp_path / view / "losses.jsonl")[-1]
+    assert last["dialogues"]["recall loss"] < last["single-turn"]["recall loss"] - 0.5
+    assert last["single-turn"]["alone recall loss"] < last["single-turn"]["recall loss"] - 0.5
