@@ -6,7 +6,6 @@ and the last one fuses what earlier turns restored, so that later turns need ear
 """
 
 import asyncio
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -24,22 +23,19 @@ from weft.building.gates.rules import MARKER, find_draft_problem, find_text_prob
 from weft.building.orders import Gate, Order, add_attempts, make_image
 from weft.building.recipe import Dropped, Recipe, Role, Step
 from weft.building.references import renumber_text
-from weft.errors import ImageError, UserError
-from weft.store.images import MAX_BYTES
+from weft.errors import UserError
 from weft.types import Image, Message, Reply, Request, Text
-from weft.untrusted import read_file, read_text_file
+from weft.untrusted import read_text_file
+from weft_recipes.comprehension import Comprehension
 from weft_recipes.fusion_prompts import (
-    ANSWER_SCHEMA,
     EDIT_SCHEMA,
     KINDS,
-    QUESTION_SCHEMA,
     THEMES,
     FusionPrompts,
     script_schema,
 )
+from weft_recipes.originals import IMAGE_SUFFIXES, digest_lines, digest_originals, list_originals, load_original
 from weft_recipes.stand_ins import fusion_reply
-
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 
 class FusionOptions(GateOptions, frozen=True):
@@ -51,7 +47,7 @@ class FusionOptions(GateOptions, frozen=True):
 
 class Fusion(Recipe):
     name = "weave-fusion"
-    version = "1"
+    version = "2"
     title = "Inputs are restored from their edits, then fused: WEAVE's fusion pathway"
     roles = (
         Role("writer", "text", "writes captions, the fusion, edits and what undoes them", sees=True),
@@ -62,6 +58,7 @@ class Fusion(Recipe):
     )
     Options = FusionOptions
     prompts = FusionPrompts()
+    comprehension = Comprehension()
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         options = self.options
@@ -87,18 +84,12 @@ class Fusion(Recipe):
 
     @cached_property
     def _originals(self) -> list[Path]:
-        folder = Path(self.options.originals)
-        if not folder.is_dir():
-            raise UserError(f"--originals {folder}: there is no such folder")
-        return sorted(file for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
+        return list_originals(Path(self.options.originals))
 
     def source_digest(self) -> str:
-        lines: list[str] = []
-        if self.options.captions:
-            lines = self._captions
         if self.options.originals:
-            lines = [f"{file.name} {file.stat().st_size}" for file in self._originals]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] if lines else ""
+            return digest_originals(self._originals)
+        return digest_lines(self._captions) if self.options.captions else ""
 
     def seed(self, number: int) -> Row:
         rng = Random(f"{self.name} {number}")
@@ -125,8 +116,8 @@ class Fusion(Recipe):
                 "inputs, each with the instruction that undoes it",
                 ("writer", "editor", "mender", "checker"),
             ),
-            Step("ask", self.ask, "a question about the result, in some dialogues", ("writer", "checker")),
             Step("assemble", self.assemble, "edited inputs -> restored -> fused"),
+            Step("ask", self.ask, "a question about one of the images, in some dialogues", ("writer", "checker")),
         )
 
     def gates(self, context: Context) -> list[Gate]:
@@ -139,7 +130,9 @@ class Fusion(Recipe):
 
     async def write(self, row: Row, context: Context) -> Row:
         count = self.options.inputs
-        images = await asyncio.gather(*(_load(path, context) for path in row.facts.get("originals", ())))
+        images = await asyncio.gather(
+            *(asyncio.to_thread(load_original, Path(path), context.blobs) for path in row.facts.get("originals", ()))
+        )
         captions: list[str] = row.facts.get("captions", [])
         prompt = self.prompts.script(row.number, row.facts["theme"], captions, shown=len(images), count=count)
         script = await context.write(
@@ -215,54 +208,18 @@ class Fusion(Recipe):
                 return None
         return edit
 
-    async def ask(self, row: Row, context: Context) -> Row:
-        if not row.facts["asks"]:
-            return row
-        fused: Image = row.facts["fused"]
-        try:
-            question = await context.write(
-                "writer",
-                self.prompts.question(row.number),
-                QUESTION_SCHEMA,
-                images=[fused],
-                task="question",
-                material={"seed": (Text(str(row.number)),), "image": (fused,)},
-            )
-        except Dropped:
-            return row
-        if not await self._is_right(question, fused, context):
-            return replace(row, counts={**row.counts, "questions lost": 1})
-        return replace(row, facts={**row.facts, "question": question}, counts={**row.counts, "questions": 1})
-
-    async def _is_right(self, question: Mapping[str, str], image: Image, context: Context) -> bool:
-        if has_level(self.options, "rules") and find_text_problem(question["question"], images=1, needs=(1,)):
-            return False
-        if not has_level(self.options, "judge") or not context.has("checker"):
-            return True
-        try:
-            verdict = await context.write(
-                "checker",
-                self.prompts.check_answer(question["question"], question["answer"]),
-                ANSWER_SCHEMA,
-                images=[image],
-                task="check answer",
-                material={
-                    "question": (Text(question["question"]),),
-                    "answer": (Text(question["answer"]),),
-                    "image": (image,),
-                },
-            )
-        except Dropped:
-            return False
-        return verdict["asked_score"] >= self.options.least_score
-
     async def assemble(self, row: Row, context: Context) -> Row:
         draft = assemble_fusion(row.facts)
         if has_level(self.options, "rules"):
             problem = find_draft_problem(draft)
             if problem:
                 raise Dropped(problem)
-        return replace(row, draft=draft, facts={})
+        return replace(row, draft=draft, facts={"asks": row.facts["asks"]})
+
+    async def ask(self, row: Row, context: Context) -> Row:
+        asks = row.facts["asks"]
+        row = replace(row, facts={})
+        return await self.comprehension.add(row, context, self.options) if asks else row
 
     async def _make_all(
         self, row: Row, orders: Sequence[Order], makers: Sequence[str], context: Context
@@ -308,9 +265,6 @@ def assemble_fusion(facts: Mapping[str, Any]) -> Draft:
         source = "Image" if number > len(shown) else "GT"
         points[f"{source} #{number}"] = point["requirement"]
     turns.append(DraftTurn(renumber_text(facts["script"]["fusion"], places), "fuse", len(images), key_points=points))
-    if "question" in facts:
-        text = renumber_text(facts["question"]["question"], {1: len(images)})
-        turns.append(DraftTurn(text, "question", answer=facts["question"]["answer"]))
     return Draft("fusion", tuple(images), tuple(turns))
 
 
@@ -325,15 +279,6 @@ def _check_script(script: Mapping[str, Any], count: int) -> None:
     for point in script["points"]:
         if point["image"] > count or point["requirement"].count(MARKER) != 1:
             raise Dropped("a key point's image marker is missing, or its image is", point["requirement"])
-
-
-async def _load(path: str, context: Context) -> Image:
-    """Store one of the user's originals."""
-    try:
-        data = await asyncio.to_thread(read_file, Path(path), MAX_BYTES, ImageError)
-        return await asyncio.to_thread(context.blobs.put, data)
-    except (ImageError, OSError) as error:
-        raise Dropped("an original cannot be read", f"{path}: {error}") from None
 
 
 def _take(items: Sequence[Any], number: int, count: int) -> list[Any]:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from weft_recipes.schemas import TEXT, object_of
+
 KINDS = ("add", "remove", "replace", "colour", "background")
 KIND_WORDS = {
     "add": "adds one object that is not there",
@@ -20,7 +22,6 @@ THEMES = (
     *("towers", "bridges", "small houses", "interiors", "castles", "people at work", "athletes", "dancers"),
     *("cartoon animals", "paper figures", "clay figures", "knitted figures", "trees", "flowers", "winter", "autumn"),
 )
-TEXT = {"type": "string"}
 FUSION_RULES = """`fusion` is what a user would write to have one new image made from all of them. It names each image \
 as {names}, says what is taken from which, and how the parts stand to each other. One coherent scene, no collage. It \
 must be possible without any text in the image.
@@ -53,33 +54,17 @@ to make exactly the image that you see now. So it must state everything that the
 object is, its colour, size and place.
 `requirement` is one sentence for the reviewer of the reversed image; it holds the marker <image> exactly once, in place of \
 the edited image, such as "Compared with <image>, the red cup is back on the left of the table and all else is the same"."""
-QUESTION = """You see Image #1. Write one question about it in `question`, which names it as Image #1, and the \
-short answer in `answer`: about what is there, how many there are, or how things stand to each other. The answer must be \
-certain from the image alone, must not be yes or no, and must not stand in the question."""
-CHECK_ANSWER = """You see Image #1. A question about it, and an answer:
-
-{question}
-{answer}
-
-Score in `asked_score` from 0 (wrong) to 10 (right and complete) whether the answer is right. Say in `reasoning` what you \
-see, before you score."""
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
 def script_schema(count: int) -> dict[str, Any]:
     """Return the schema of a script about so many images."""
     captions = {"type": "array", "minItems": count, "maxItems": count, "items": TEXT}
-    point = _object(image={"type": "integer", "minimum": 1, "maximum": count}, requirement=TEXT)
+    point = object_of(image={"type": "integer", "minimum": 1, "maximum": count}, requirement=TEXT)
     points = {"type": "array", "minItems": 1, "maxItems": 4, "items": point}
-    return _object(captions=captions, fusion=TEXT, points=points)
+    return object_of(captions=captions, fusion=TEXT, points=points)
 
 
-EDIT_SCHEMA = _object(instruction=TEXT, reverse=TEXT, requirement=TEXT)
-QUESTION_SCHEMA = _object(question=TEXT, answer=TEXT)
-ANSWER_SCHEMA = _object(reasoning=TEXT, asked_score={"type": "integer", "minimum": 0, "maximum": 10})
+EDIT_SCHEMA = object_of(instruction=TEXT, reverse=TEXT, requirement=TEXT)
 
 
 class FusionPrompts:
@@ -99,9 +84,3 @@ class FusionPrompts:
     def edit(self, number: int, kind: str) -> str:
         """Ask for an edit of one kind, and what undoes it."""
         return EDIT.format(kind=KIND_WORDS[kind])
-
-    def question(self, number: int) -> str:
-        return QUESTION
-
-    def check_answer(self, question: str, answer: str) -> str:
-        return CHECK_ANSWER.format(question=question, answer=answer)

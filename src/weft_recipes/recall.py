@@ -1,150 +1,51 @@
-"""`weave-recall`: something is removed, other things happen, and it is wanted back.
+"""`weave-recall`: something is removed, other things happen, and it is wanted back."""
 
-The writer scripts the rounds, and most scripts fail the instruction filter. The images of those that pass are made by
-all painters at once, and the better one stays; where there are editors, they make all images but the first. An image
-that nobody could make leaves with every turn that sees it.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from random import Random
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
-from msgspec import Meta
 from msgspec.structs import replace
 
-from weft.building.context import Context
-from weft.building.draft import Attempt, Draft, DraftTurn, Row
-from weft.building.gates.choose import GateOptions, choose_gates, has_level
-from weft.building.gates.embeddings import check_embedder
-from weft.building.gates.rules import MARKER, find_draft_problem, find_text_problem
-from weft.building.orders import Gate, Order, add_attempts, make_best_image, make_image
-from weft.building.recipe import Dropped, Recipe, Role, Step
-from weft.building.references import drop, renumber_text
-from weft.types import Image, Message, Reply, Request, Text, find_mentions
-from weft_recipes.recall_prompts import CHECK_SCHEMA, SUBJECTS, RecallPrompts, script_schema
+from weft.building.context import Schema
+from weft.building.draft import Draft, Row
+from weft.types import Message, Reply, Request, find_mentions
+from weft_recipes.categories import RECALL, SUBJECTS, choose_category
+from weft_recipes.recall_prompts import RecallPrompts, script_schema
+from weft_recipes.rounds import RoundsRecipe, find_round_problem
 from weft_recipes.stand_ins import recall_reply
 
-
-class RecallOptions(GateOptions, frozen=True):
-    rounds: Annotated[int, Meta(ge=3, le=6, description="Edits of a dialogue.")] = 4
+MIN_ROUNDS = 3  # removing, something else, restoring
 
 
-class Recall(Recipe):
+class Recall(RoundsRecipe):
     name = "weave-recall"
-    version = "1"
+    version = "2"
     title = "Something is removed and later put back: WEAVE's recall pathway"
-    roles = (
-        Role("writer", "text", "scripts the rounds"),
-        Role("painter", "image", "draws and edits; of several the best image stays", sees=True, several=True),
-        Role("editor", "image", "edits instead of the painters", optional=True, sees=True, several=True),
-        Role("mender", "image", "makes again what all others got wrong", optional=True, sees=True),
-        Role("checker", "text", "filters scripts and scores images", optional=True, sees=True),
-    )
-    Options = RecallOptions
     prompts = RecallPrompts()
-
-    def check(self, roles: Mapping[str, Sequence[str]]) -> None:
-        check_embedder(self.options.embedder)
+    script_task = "recall script"
+    script_about = "a script of rounds, one of which restores what another took"
+    min_rounds = MIN_ROUNDS
 
     def seed(self, number: int) -> Row:
         rng = Random(f"{self.name} {number}")
-        return Row(number, {"subject": rng.choice(SUBJECTS)})
+        asks = rng.random() < self.options.questions
+        return Row(number, {"category": choose_category(rng, RECALL), "asks": asks})
 
-    def steps(self) -> Sequence[Step]:
-        return (
-            Step("write", self.write, "a script of rounds, one of which restores what another took", ("writer",)),
-            Step("filter", self.filter, "scripts whose rounds do not fit together are dropped", ("checker",)),
-            Step("draw", self.draw, "the first image, by all painters", ("painter", "mender", "checker")),
-            Step(
-                "edit",
-                self.edit,
-                "one image for each round, by all painters or editors",
-                ("painter", "editor", "mender", "checker"),
-            ),
-            Step("assemble", self.assemble, "what lost its images leaves, the rest is renumbered"),
-        )
+    def script_prompt(self, row: Row) -> str:
+        return self.prompts.script(row.number, SUBJECTS[row.facts["category"]], self.options.rounds)
 
-    def gates(self, context: Context) -> list[Gate]:
-        return choose_gates(self.options, has_checker=context.has("checker"))
+    def check_prompt(self, script: str) -> str:
+        return self.prompts.check(script)
 
-    def makers(self, context: Context) -> list[str]:
-        """Who makes the images of the rounds, all at once."""
-        return context.players("editor") or context.players("painter")
+    def script_schema(self) -> Schema:
+        return script_schema(self.options.rounds)
 
-    async def write(self, row: Row, context: Context) -> Row:
-        rounds = self.options.rounds
-        script = await context.write(
-            "writer",
-            self.prompts.script(row.number, row.facts["subject"], rounds),
-            script_schema(rounds),
-            task="recall script",
-            material={"seed": (Text(str(row.number)),), "rounds": (Text(str(rounds)),)},
-        )
-        return replace(row, facts={**row.facts, "script": script})
+    def find_problem(self, script: Mapping[str, Any]) -> str:
+        return find_script_problem(script)
 
-    async def filter(self, row: Row, context: Context) -> Row:
-        script = row.facts["script"]
-        if has_level(self.options, "rules"):
-            problem = find_script_problem(script)
-            if problem:
-                raise Dropped(problem)
-        if has_level(self.options, "judge") and context.has("checker"):
-            text = msgspec.json.format(msgspec.json.encode(script), indent=1).decode()
-            verdict = await context.write(
-                "checker",
-                self.prompts.check(text),
-                CHECK_SCHEMA,
-                task="check script",
-                material={"script": (Text(text),)},
-            )
-            if verdict["asked_score"] < self.options.least_score:
-                raise Dropped("the checker found the script inconsistent", verdict["reasoning"])
-        return row
-
-    async def draw(self, row: Row, context: Context) -> Row:
-        order = Order("image 1", row.facts["script"]["caption"])
-        image, attempts = await self._make(order, context.players("painter"), context)
-        row = add_attempts(row, attempts)
-        if image is None:
-            raise Dropped("the first image could not be drawn", row=row)
-        return replace(row, facts={**row.facts, "images": [image]})
-
-    async def edit(self, row: Row, context: Context) -> Row:
-        images: list[Image | None] = list(row.facts["images"])
-        all_attempts: list[Attempt] = []
-        for index, one in enumerate(row.facts["script"]["rounds"], start=2):
-            order = _build_order(f"image {index}", one["instruction"], images)
-            if order is None:  # it is about an image that could not be made
-                images.append(None)
-                continue
-            image, attempts = await self._make(order, self.makers(context), context)
-            all_attempts += attempts
-            images.append(image)
-        row = add_attempts(row, all_attempts)
-        lost = images.count(None)
-        return replace(row, facts={**row.facts, "images": images}, counts={**row.counts, "turns lost": lost})
-
-    async def assemble(self, row: Row, context: Context) -> Row:
-        draft = assemble_recall(row.facts)
-        if draft is None:
-            raise Dropped("fewer than two turns are left")
-        if has_level(self.options, "rules"):
-            problem = find_draft_problem(draft)
-            if problem:
-                raise Dropped(problem)
-        return replace(row, draft=draft, facts={})
-
-    async def _make(self, order: Order, makers: Sequence[str], context: Context) -> tuple[Image | None, list[Attempt]]:
-        """Have all makers make an image; if none of theirs is good enough, the mender."""
-        gates = self.gates(context)
-        image, attempts = await make_best_image(order, makers, gates, context)
-        must_mend = image is None or context.is_flagging
-        if must_mend and context.has("mender") and self.options.mends:
-            menders = ["mender"] * self.options.mends
-            image, mended = await make_image(order, menders, gates, context, after=attempts)
-            attempts += mended
-        return image, attempts
+    def finish(self, row: Row, draft: Draft) -> Draft:
+        recalls = any(turn.kind == "restore" for turn in draft.turns)
+        return replace(draft, domain="recall" if recalls else "edit", subdomain=row.facts["category"])
 
     def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
         return recall_reply(request, self.options.rounds)
@@ -159,49 +60,10 @@ def find_script_problem(script: Mapping[str, Any]) -> str:
         return "nothing happens between removing and restoring"
     if rounds[removed - 1]["kind"] != "remove" or rounds[restored - 1]["kind"] != "restore":
         return "the rounds that remove and restore are of another kind"
-    for index, one in enumerate(rounds, start=1):
-        problem = find_text_problem(one["instruction"], images=index)
-        if problem:
-            return problem
-        if not find_mentions(one["instruction"]):
-            return "a round does not say which image it changes"
-        for point in one["points"]:
-            if point["image"] > index or point["requirement"].count(MARKER) != 1:
-                return "a key point's image marker is missing, or its image is"
+    problem = find_round_problem(rounds)
+    if problem:
+        return problem
     restoring = str(rounds[restored - 1]["instruction"])
     if not any(number <= removed for number in find_mentions(restoring)):
         return "the restoring round does not name an image that has the object"
     return ""
-
-
-def assemble_recall(facts: Mapping[str, Any]) -> Draft | None:
-    """Return the dialogue without the images that could not be made; None if fewer than two turns are left."""
-    images: Sequence[Image | None] = facts["images"]
-    first = images[0]
-    assert first is not None
-    lost = [number for number, image in enumerate(images, start=1) if image is None]
-    turns: list[DraftTurn] = []
-    for number, one in enumerate(facts["script"]["rounds"], start=2):
-        points: dict[str, str] = {}
-        for point in one["points"]:
-            source = "GT" if point["image"] == 1 else "Image"
-            points[f"{source} #{point['image']}"] = point["requirement"]
-        turns.append(DraftTurn(one["instruction"], one["kind"], number, key_points=points))
-    draft = drop(Draft("recall", tuple(image or first for image in images), tuple(turns)), lost)
-    if draft is not None and not any(turn.kind == "restore" for turn in draft.turns):
-        return replace(draft, domain="edit")  # nothing is recalled any more
-    return draft
-
-
-def _build_order(item: str, instruction: str, images: Sequence[Image | None]) -> Order | None:
-    """Return the order of a round with the images that it mentions, numbered from 1; None if one of them is lost."""
-    mentioned = sorted(set(find_mentions(instruction)))
-    shown: list[Image] = []
-    for number in mentioned:
-        image = images[number - 1] if 1 <= number <= len(images) else None
-        if image is None:
-            return None
-        shown.append(image)
-    numbers = {number: place for place, number in enumerate(mentioned, start=1)}
-    kind = "edit" if len(shown) == 1 else "fuse"
-    return Order(item, renumber_text(instruction, numbers), tuple(shown), kind)

@@ -2,12 +2,9 @@
 
 from typing import Any
 
+from weft_recipes.schemas import TEXT, object_of
+
 KINDS = ("remove", "add", "replace", "colour", "background", "restore")
-SUBJECTS = (
-    *("animals", "architecture", "cartoon figures", "fashion", "fantasy", "food"),
-    *("nature", "plants", "products", "people", "sports", "vehicles"),
-)
-TEXT = {"type": "string"}
 SCRIPT = """You plan a dialogue in which a user has one image changed several times. The subject is {subject}; this is \
 dialogue {number}, so make it differ from the obvious.
 
@@ -37,21 +34,14 @@ already so; each requirement follows from its instruction. 10: right in everythi
 `reasoning` what is wrong, before you score."""
 
 
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-
-
 def script_schema(rounds: int) -> dict[str, Any]:
     """Return the schema of a script with so many rounds."""
-    point = _object(image={"type": "integer", "minimum": 1, "maximum": rounds}, requirement=TEXT)
+    point = object_of(image={"type": "integer", "minimum": 1, "maximum": rounds}, requirement=TEXT)
     points = {"type": "array", "minItems": 1, "maxItems": 3, "items": point}
-    one = _object(kind={"type": "string", "enum": list(KINDS)}, instruction=TEXT, points=points)
+    one = object_of(kind={"type": "string", "enum": list(KINDS)}, instruction=TEXT, points=points)
     number = {"type": "integer", "minimum": 1, "maximum": rounds}
     all_rounds = {"type": "array", "minItems": rounds, "maxItems": rounds, "items": one}
-    return _object(caption=TEXT, rounds=all_rounds, removed_in=number, restored_in=number)
-
-
-CHECK_SCHEMA = _object(reasoning=TEXT, asked_score={"type": "integer", "minimum": 0, "maximum": 10})
+    return object_of(caption=TEXT, rounds=all_rounds, removed_in=number, restored_in=number)
 
 
 class RecallPrompts:

@@ -22,15 +22,35 @@ def fusion_reply(request: Request, inputs: int) -> Reply | None:
         return _reply({"captions": captions, "fusion": f"Put the main objects of {names} together.", "points": points})
     if task == "edit":
         return _reply({"instruction": REQUEST, "reverse": REQUEST, "requirement": REQUIREMENT})
-    if task == "question":
-        return _reply({"question": "How many chairs stand at the window in Image #1?", "answer": "three of them"})
-    return None
+    return question_reply(request)
+
+
+def question_reply(request: Request) -> Reply | None:
+    """Return what stands in for a question about an image."""
+    if _task(request) != "question":
+        return None
+    return _reply({"question": "How many chairs stand at the window in Image #1?", "answer": "three of them"})
+
+
+def sequence_reply(request: Request, rounds: int) -> Reply | None:
+    """Return what stands in for a reply of the roles of `weave-sequence`."""
+    if _task(request) != "sequence script":
+        return question_reply(request)
+    character = "the wooden chair"
+    written: list[dict[str, Any]] = []
+    for number in range(1, rounds + 1):
+        text = f"In Image #{number}, move {character} to the other side of the window, as it was in Image #1."
+        written.append(
+            {"kind": "change", "instruction": text, "points": [{"image": number, "requirement": REQUIREMENT}]}
+        )
+    caption = f"{CAPTION.format('blue')} Behind it stands {character}."
+    return _reply({"character": character, "caption": caption, "rounds": written})
 
 
 def recall_reply(request: Request, rounds: int) -> Reply | None:
     """Return what stands in for a reply of the roles of `weave-recall`."""
     if _task(request) != "recall script":
-        return None
+        return question_reply(request)
     written: list[dict[str, Any]] = []
     for number in range(1, rounds + 1):
         kind = KINDS[number % len(KINDS)]

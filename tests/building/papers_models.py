@@ -80,6 +80,8 @@ class PapersModels:
             return "Sure! I would rather describe it in prose."
         if "reviewer checks in the round's result" in text:
             return f"```json\n{json.dumps(recall_script(text))}\n```"
+        if "reviewer checks in the step's result" in text:
+            return json.dumps(sequence_script(text))
         if "edit of it that" in text:
             words = "In Image #1, make the tall object on the left"
             requirement = "Compared with <image>, the object has its colour back."
@@ -115,6 +117,26 @@ def recall_script(text: str) -> dict[str, Any]:
         "removed_in": 1,
         "restored_in": 4,
     }
+
+
+def sequence_script(text: str) -> dict[str, Any]:
+    number = re.search(r"(?:dialogue|story) (\d+)", text)
+    texts = (
+        "The red fox of Image #1 crosses the bridge.",
+        "The red fox leaves the place of Image #2.",
+        "Snow falls on the empty place of Image #3.",
+        "The red fox of Image #1 comes back to the place of Image #4.",
+    )
+    rounds = [
+        {
+            "kind": "action",
+            "instruction": one,
+            "points": [{"image": index, "requirement": "The place is that of <image>."}],
+        }
+        for index, one in enumerate(texts, start=1)
+    ]
+    caption = f"The red fox, number {number and number[1]}, at a bridge."
+    return {"character": "The red fox", "caption": caption, "rounds": rounds}
 
 
 def check(images: list[bytes]) -> str:

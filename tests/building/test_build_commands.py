@@ -24,17 +24,19 @@ def test_list_names_every_recipe_with_its_roles():
     assert [line.split()[0] for line in text.splitlines()[:-1:2]] == [
         "tabletop-fusion",
         "tabletop-recall",
+        "weave-derive",
         "weave-fusion",
         "weave-recall",
+        "weave-sequence",
     ]
-    assert text.count("roles: writer, painter, editor, mender, checker") == 4
+    assert text.count("roles: writer, painter, editor, mender, checker") == 5
 
 
 def test_show_draws_the_steps_with_who_is_asked():
     lines = [line.strip() for line in weft("show", "weave-recall").splitlines()]
-    steps = lines[lines.index("Roles:") - 14 : lines.index("Roles:") - 1]
+    steps = lines[lines.index("Roles:") - 16 : lines.index("Roles:") - 1]
     assert [line.split()[0] for line in steps] == [
-        *("seeds", "|", "write", "|", "filter", "|", "draw", "|", "edit", "|", "assemble", "|", "dialogues")
+        *("seeds", "|", "write", "|", "filter", "|", "draw", "|", "edit", "|", "assemble", "|", "ask", "|", "dialogues")
     ]
     assert steps[8].endswith("[painter, editor, mender, checker]")
 
@@ -47,7 +49,7 @@ def test_help_has_the_roles_and_the_options_of_the_recipe():
 
 def test_a_build_from_the_command_line_can_be_evaluated_and_has_a_status(tmp_path: Path):
     out = tmp_path / "data"
-    text = weft("tabletop-recall", "--seeds", 4, *TABLETOP, "--out", out)
+    text = weft("tabletop-recall", "--seeds", 4, "--questions", 0, *TABLETOP, "--out", out)
     assert text.startswith("4/4 seeds, 4 kept") and f"weft build status {out}" in text
     status = weft("status", out)
     assert "parts done: 1 of 1 (complete)" in status and "dialogues kept: 4 (100.0%), 4.00 turns" in status

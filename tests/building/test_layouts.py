@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from PIL import Image as Pil
 
+import weft
 from weft.building.build import run_build
+from weft.building.draft import Row
 from weft.building.export import export
 from weft.building.parts import read_rows
 from weft.building.request import BuildRequest
@@ -58,8 +60,9 @@ def test_all_layouts_have_the_same_dialogues(built: Path, tmp_path: Path):
         files = [(tmp_path / "weave" / path).read_bytes() for path in record["images"]]
         assert files == [image["bytes"] for image in row["images"]] == [members[name] for name in shard["images"]]
         assert [chat["content"] for chat in record["chats"][::2]] == [turn["user"] for turn in row["turns"]]
-        assert [f"Image #{turn['image']}" for turn in row["turns"]] == [c["content"] for c in record["chats"][1::2]]
-        points = [{one["name"]: one["text"] for one in turn["key_points"]} for turn in row["turns"]]
+        replies = [turn["text"] if turn["image"] is None else f"Image #{turn['image']}" for turn in row["turns"]]
+        assert replies == [chat["content"] for chat in record["chats"][1::2]]
+        points = [{one["name"]: one["text"] for one in turn["key_points"]} or None for turn in row["turns"]]
         assert points == [chat["key_point"] for chat in record["chats"][1::2]]
 
 
@@ -92,3 +95,36 @@ def test_an_export_replaces_no_build(built: Path, tmp_path: Path):
         export(built, "weave", built)
     with pytest.raises(UserError, match="there is no layout 'csv'; there is weave, parquet, webdataset, pairs"):
         export(built, "csv", tmp_path / "csv")
+
+
+def test_a_test_part_has_its_own_folder_that_can_be_evaluated(tmp_path: Path):
+    def build(seeds: int, **more: Any) -> list[Row]:
+        request = BuildRequest("weave-derive", tmp_path, {}, seeds, options={"side": 128, "domains": "chess"}, **more)
+        assert asyncio.run(run_build(request)).reason is None
+        return list(read_rows(tmp_path))
+
+    def held_out(name: str) -> set[int]:
+        return {record["idx"] for record in json.loads((tmp_path / name).read_text())}
+
+    build(10, test_share=0.3)
+    rows = build(20, test_share=0.3)
+    test = {row.number + 1 for row in rows if row.draft and row.draft.split == "test"}
+    assert 0 < len(test) < 20 and held_out("test/test.json") == test
+    assert held_out("train.json") == {*range(1, 21)} - test and not (tmp_path / "test.json").exists()
+    for data in (tmp_path, tmp_path / "test"):
+        run = weft.evaluate("weave", data=data, model="reference", judge="constant/5", home=tmp_path / "home")
+        assert {turn.sample for turn in run.turns} == {str(number) for number in test}
+    with pytest.raises(UserError, match=r"its test part is 0\.3 of the dialogues, not 0"):
+        build(20)
+    with pytest.raises(UserError, match="give a share from 0 to below 1"):
+        build(20, test_share=1.0)
+
+
+def test_files_of_another_layout_leave_when_the_dataset_is_written_again(tmp_path: Path):
+    out = tmp_path / "data"
+    request = BuildRequest("weave-derive", out, {}, 3, options={"side": 128, "domains": "chess"})
+    asyncio.run(run_build(request))
+    (out / "test").mkdir()
+    (out / "train.json").write_text("[]")
+    asyncio.run(run_build(request))
+    assert (out / "test.json").is_file() and not (out / "test").exists() and not (out / "train.json").exists()

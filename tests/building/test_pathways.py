@@ -1,12 +1,14 @@
 """WEAVE's pathways against servers that behave as the papers' models do: slow, refusing, drawing the input back."""
 
 import asyncio
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from building.papers_models import PapersModels
+from building.papers_models import PapersModels, sequence_script
 from weft.benchmarks.weave.data import load
 from weft.building.build import BuildOutcome, forecast_build, run_build
 from weft.building.draft import Row
@@ -16,17 +18,20 @@ from weft.building.status import read_status
 from weft.calls.sending import RetryPolicy
 from weft.errors import BudgetReached
 from weft.store.blobs import Blobs
+from weft_recipes.categories import EDIT
+from weft_recipes.sequence import find_sequence_problem
 
 QUICK = RetryPolicy(base=0.001)
 ROLES = {
     "weave-fusion": ("writer", "painter", "editor", "checker"),
     "weave-recall": ("writer", "painter", "editor", "checker"),
+    "weave-sequence": ("writer", "painter", "editor", "checker"),
 }
 
 
 def request(recipe: str, out: Path, models: PapersModels, seeds: int = 24, **more: Any) -> BuildRequest:
     roles = {role: models.name(role) for role in ("writer", "painter", "editor", "checker")}
-    if recipe == "weave-recall":  # two painters, of which the better image stays
+    if recipe != "weave-fusion":  # two painters, of which the better image stays
         roles = {**roles, "painter": f"{models.name('painter')},{models.name('editor')}"}
         del roles["editor"]
     return BuildRequest(recipe, out, roles, seeds, retry_policy=QUICK, **more)
@@ -76,17 +81,17 @@ def test_fusion_shows_edited_inputs_and_later_turns_need_earlier_images(tmp_path
             ("fuse", 5),
             ("question", None),
         ]
-        assert [turn.text for turn in row.draft.turns] == [
+        assert [turn.text for turn in row.draft.turns[:3]] == [
             "In Image #1, make the tall object on the left red again.",
             "In Image #2, make the tall object on the left red again.",
             "Put the vases of Image #3 and Image #4 side by side.",
-            "What stands in the middle of Image #5?",
         ]
+        assert re.fullmatch(r"What stands in the middle of Image #[1-5]\?", row.draft.turns[3].text)
         assert [*row.draft.turns[2].key_points] == ["Image #3", "Image #4"]
 
 
 def test_recall_restores_from_an_image_far_back(tmp_path: Path):
-    _, rows = build("weave-recall", tmp_path, PapersModels(), seeds=3)
+    _, rows = build("weave-recall", tmp_path, PapersModels(), seeds=3, options={"questions": 0.0})
     for row in rows:
         assert row.draft is not None and row.draft.domain == "recall"
         assert row.draft.turns[-1].text == "In Image #4, bring back the cup that Image #1 has."
@@ -96,6 +101,66 @@ def test_recall_restores_from_an_image_far_back(tmp_path: Path):
         }
         by_item = {one.item: [other.role for other in row.attempts if other.item == one.item] for one in row.attempts}
         assert all(roles == ["painter", "painter-2"] for roles in by_item.values())
+
+
+def test_a_sequence_has_steps_that_share_a_character_and_stories_are_for_the_test_part(tmp_path: Path):
+    _, rows = build("weave-sequence", tmp_path, PapersModels(), seeds=8, options={"questions": 0.0, "stories": 0.4})
+    drafts = [row.draft for row in rows if row.draft is not None]
+    assert len(drafts) == 8
+    assert {(draft.domain, draft.split) for draft in drafts} == {("edit", "train"), ("story", "test")}
+    for draft in drafts:
+        assert draft.turns[-1].text == "The red fox of Image #1 comes back to the place of Image #4."
+        assert (draft.subdomain in EDIT) == (draft.split == "train")
+    records = [
+        *json.loads((tmp_path / "train.json").read_text()),
+        *json.loads((tmp_path / "test/test.json").read_text()),
+    ]
+    named = {record["idx"]: record.get("sub_domain") for record in records}
+    assert named == {row.number + 1: row.draft.subdomain or None for row in rows if row.draft}
+
+
+def test_half_of_the_sequences_begin_in_the_style_of_an_image_that_is_no_part_of_them(tmp_path: Path):
+    from PIL import Image as Pil
+
+    folder = tmp_path / "styles"
+    folder.mkdir()
+    Pil.effect_noise((80, 80), 60).convert("RGB").save(folder / "brush.png")
+    _, rows = build("weave-sequence", tmp_path / "out", PapersModels(), seeds=8, options={"styles": str(folder)})
+    style = Blobs(tmp_path / "read").put_file(folder / "brush.png")
+    styled = [row for row in rows if any(image.size == style.size for one in row.attempts for image in one.shown)]
+    assert 0 < len(styled) < 8
+    for row in styled:
+        assert row.attempts[0].prompt.startswith("Draw the following in the style of Image #1")
+        assert row.draft and row.attempts[0].shown[0] not in row.draft.images
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({}, ""),
+        ({"character": ""}, "the first image's caption does not have the character"),
+        ({"caption": "A wolf."}, "the first image's caption does not have the character"),
+        (
+            {0: "The wolf of Image #1 runs.", 1: "It leaves the place of Image #2."},
+            "fewer than half of the steps name the character",
+        ),
+        ({3: "The red fox of Image #4 sleeps there."}, "every step sees the latest image alone"),
+        (
+            {2: "The wolf of Image #1 enters the place.", 3: "The red fox of Image #2 joins Image #4."},
+            "no later step needs",
+        ),
+        ({2: "The red fox of Image #9 is gone."}, "a request mentions an image that is not there"),
+    ],
+)
+def test_scripts_of_sequences_obey_rules(change: dict[Any, str], problem: str):
+    script = sequence_script("")
+    for key, text in change.items():
+        if isinstance(key, int):
+            script["rounds"][key]["instruction"] = text
+        else:
+            script[key] = text
+    found = find_sequence_problem(script)
+    assert found.startswith(problem) if problem else not found
 
 
 def test_originals_are_used_as_they_are(tmp_path: Path):

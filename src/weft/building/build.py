@@ -120,7 +120,8 @@ async def _open_crew(
         for caller in models.callers.values():
             caller.book_under(opened.manifest.run)
         opened.progress.calls = models.callers
-        tools = Tools(models.callers, models.blobs, JournalFeatures(models.journal))
+        features = JournalFeatures(models.journal)
+        tools = Tools(models.callers, models.blobs, features, test_share=opened.manifest.test_share)
         steps = opened.recipe.steps()
 
         def make(number: int) -> Awaitable[Row]:

@@ -45,6 +45,7 @@ class Tools:
     blobs: Blobs
     features: FeatureStore
     dry: DryMode = ""
+    test_share: float = 0.0  # of the rows; they are the test part
 
     def __post_init__(self) -> None:
         self.unusable: dict[str, int] = {}  # replies in a row, by role

@@ -36,6 +36,8 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     domain: str
     images: tuple[Image, ...]
     turns: tuple[DraftTurn, ...]
+    subdomain: str = ""  # a finer group, such as WEAVE-100k's Animals
+    split: Literal["train", "test"] = "train"
 
 
 class GateVerdict(Struct, frozen=True, omit_defaults=True):

@@ -8,7 +8,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from weft.building.draft import Row
-from weft.building.layouts.weave import IMAGES, RECORDS, iterate_kept, write_weave
+from weft.building.layouts.weave import IMAGES, RECORDS, TEST_FOLDER, TRAINING_RECORDS, iterate_kept, write_weave
 from weft.building.manifest import home_of, read_manifest
 from weft.building.parts import PARTS, read_rows, reopen_part
 from weft.building.recipe import Recipe, list_recipes, load_recipe, open_recipe
@@ -86,11 +86,17 @@ def _note_each(rows: Iterable[Row], current: list[int]) -> Iterator[Row]:
 
 
 def _replace_files(new: Path, target: Path) -> None:
-    """Move images first and records last: whoever reads the records finds their images."""
-    names = sorted(path.name for path in new.iterdir() if path.name not in (IMAGES, RECORDS))
+    """Move images first and records last: whoever reads the records finds their images. What the build no longer has,
+    such as records under another name, leaves."""
     (new / IMAGES).mkdir(exist_ok=True)
-    old = target / IMAGES
-    if old.exists():
-        old.rename(new / ".old")
-    for name in (IMAGES, *names, RECORDS):
+    written = [path.name for path in new.iterdir()]
+    names = sorted(written, key=lambda name: (name in (RECORDS, TRAINING_RECORDS), name != IMAGES, name))
+    aside = new / ".old"
+    aside.mkdir()
+    for name in names:
+        if (target / name).is_dir():
+            (target / name).rename(aside / name)
         (new / name).replace(target / name)
+    for name in {TEST_FOLDER, RECORDS, TRAINING_RECORDS}.difference(written):
+        if (target / name).exists():
+            (target / name).rename(aside / name)

@@ -38,6 +38,7 @@ class BuildManifest(Struct, frozen=True):
     options: dict[str, Any]
     models: dict[str, dict[str, Any]]  # by role: the identity of its endpoint
     sources: str = ""  # digest of the files that seeds are made from
+    test_share: float = 0.0  # of the dialogues; they are the test part
     part_size: int = 50
     seeds: int = 0  # so far
     home: str = ""  # where its calls and images are, relative to its folder; empty: in the folder itself
@@ -60,6 +61,7 @@ def build_manifest(
     *,
     seeds: int,
     part_size: int,
+    test_share: float,
     out: Path,
     home: Path,
 ) -> BuildManifest:
@@ -77,6 +79,7 @@ def build_manifest(
         msgspec.to_builtins(recipe.options),
         models,
         recipe.source_digest(),
+        test_share,
         part_size,
         seeds,
         relative_home,
@@ -110,6 +113,8 @@ def describe_difference(before: BuildManifest, wanted: BuildManifest) -> str:
         new: Any = msgspec.structs.asdict(wanted)[what]
         if old != new:
             return f"its {what} is {old or 'none'}, not {new or 'none'}"
+    if before.test_share != wanted.test_share:
+        return f"its test part is {before.test_share:g} of the dialogues, not {wanted.test_share:g}"
     for name in {**before.options, **wanted.options}:
         if before.options.get(name) != wanted.options.get(name):
             return f"its option {name} is {before.options.get(name)!r}, not {wanted.options.get(name)!r}"

@@ -22,6 +22,8 @@ def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endp
     if request.seeds < 1:
         raise UserError("--seeds: give at least 1")
     check_size(request.seeds, request.part_size)
+    if not 0 <= request.test_share < 1:
+        raise UserError(f"--test-share {request.test_share:g}: give a share from 0 to below 1")
     out = request.out.absolute()
     if out.is_file():
         raise UserError(f"{request.out} is a file: --out is a folder")
@@ -37,6 +39,7 @@ def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endp
         endpoints,
         seeds=request.seeds,
         part_size=request.part_size,
+        test_share=request.test_share,
         out=out,
         home=home,
     )

@@ -63,10 +63,10 @@ def drop(draft: Draft, images: Collection[int] = (), turns: Collection[int] = ()
             used.add(turn.makes)
     order = sorted(used)
     numbers = {old: new for new, old in enumerate(order, start=1)}
-    return Draft(
-        draft.domain,
-        tuple(draft.images[number - 1] for number in order),
-        tuple(renumber_turn(turn, numbers) for turn in kept),
+    return replace(
+        draft,
+        images=tuple(draft.images[number - 1] for number in order),
+        turns=tuple(renumber_turn(turn, numbers) for turn in kept),
     )
 
 

@@ -40,6 +40,7 @@ class BuildRequest(Struct, frozen=True):
     budget: float | None = None  # in USD, of one command
     concurrency: int | None = None
     part_size: int = DEFAULT_PART_SIZE
+    test_share: float = 0.0  # of the dialogues, held out as a test part
     rows_in_flight: int | None = None
     preflight: bool = False
     retry_policy: RetryPolicy = RetryPolicy()

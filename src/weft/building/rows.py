@@ -1,12 +1,13 @@
 """One row through all steps of a recipe."""
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 from msgspec.structs import replace
 
 from weft.building.context import CallFailed, Context, Tools
-from weft.building.draft import Row
+from weft.building.draft import Draft, Row
 from weft.building.recipe import Dropped, Recipe, Step
 from weft.calls.sending import EndpointDown, RunHalted
 from weft.errors import BudgetReached, ImageError, StoreError, UnusableJudge, UserError, wrap_error
@@ -33,7 +34,7 @@ async def make_row(recipe: Recipe, steps: Sequence[Step], number: int, tools: To
             row = result
         if row.draft is None:
             raise Dropped("no dialogue was made")
-        row = replace(row, outcome="kept")
+        row = replace(row, outcome="kept", draft=_hold_out(row.draft, number, tools.test_share))
     except Dropped as error:
         row = _end(error.row or row, "dropped", step_name, error.reason, error.detail)
     except ENDS_BUILD:
@@ -43,6 +44,12 @@ async def make_row(recipe: Recipe, steps: Sequence[Step], number: int, tools: To
     except Exception as error:
         row = _end(row, "failed", step_name, "the step raised an error", str(wrap_error(step_name, error)))
     return replace(row, number=number, calls=context.calls, cost=context.cost)
+
+
+def _hold_out(draft: Draft, number: int, share: float) -> Draft:
+    """Return the dialogue as one of the test part, if its seed is one of those that are held out."""
+    is_held_out = Random(f"test part {number}").random() < share
+    return replace(draft, split="test") if is_held_out else draft
 
 
 def _end(row: Row, outcome: str, step: str, reason: str, detail: str) -> Row:

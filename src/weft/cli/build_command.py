@@ -122,6 +122,11 @@ def _common_parameters() -> list[inspect.Parameter]:
             {"help": "Calls in flight at one model. Default: found by trying.", "metavar": "N", "min": 1},
         ),
         ("part_size", int, {"help": "Seeds of one part file. [default: 50]", "metavar": "N", "min": 1}),
+        (
+            "test_share",
+            float,
+            {"help": "Share of dialogues held out as a test part, in DIR/test. [default: 0]", "metavar": "SHARE"},
+        ),
         ("home", Path, {"help": "Journal and images. Default: the folder of the build.", "metavar": "PATH"}),
         ("ray", str, {"help": "Workers on Ray: a number, or auto, one for each CPU.", "metavar": "N|auto"}),
         (
@@ -152,7 +157,7 @@ def read_values(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         "model_options": parse_pairs(values["model_opt"], "--model-opt"),
         "presets": parse_pairs(values["preset"], "--preset"),
     }
-    for field in ("out", "seeds", "budget", "concurrency", "part_size", "home"):
+    for field in ("out", "seeds", "budget", "concurrency", "part_size", "test_share", "home"):
         if values[field] is not None:
             fields[field] = values[field]
     fields["ray"] = _read_ray(values)

@@ -11,6 +11,7 @@ from weft.building.context import Context
 from weft.building.draft import Draft, DraftTurn, Row
 from weft.building.recipe import Step
 from weft.types import Message, Reply, Request
+from weft_recipes.comprehension import Comprehension
 from weft_recipes.fusion import Fusion
 from weft_recipes.fusion_prompts import FusionPrompts
 from weft_recipes.recall import Recall
@@ -28,10 +29,12 @@ class ShortFusionPrompts(FusionPrompts):
     def edit(self, number: int, kind: str) -> str:
         return f"Write an edit ({kind}) of Image #1 and its reverse, for dialogue {number + 1}."
 
-    def question(self, number: int) -> str:
+
+class ShortComprehension(Comprehension):
+    def question_prompt(self, number: int, kind: str) -> str:
         return f"Write a question about Image #1, for dialogue {number + 1}."
 
-    def check_answer(self, question: str, answer: str) -> str:
+    def check_prompt(self, question: str, answer: str) -> str:
         return f"Check this answer about Image #1: {question} {answer}"
 
 
@@ -47,6 +50,7 @@ class TabletopFusion(Fusion):
     name = "tabletop-fusion"
     title = "The fusion pathway on the tabletop, with exact references"
     prompts = ShortFusionPrompts()
+    comprehension = ShortComprehension()
 
     def steps(self) -> Sequence[Step]:
         return (*super().steps(), Step("refer", add_references, "what the exact judge must know of each turn"))
@@ -62,6 +66,7 @@ class TabletopRecall(Recall):
     name = "tabletop-recall"
     title = "The recall pathway on the tabletop, with exact references"
     prompts = ShortRecallPrompts()
+    comprehension = ShortComprehension()
 
     def steps(self) -> Sequence[Step]:
         return (*super().steps(), Step("refer", add_references, "what the exact judge must know of each turn"))

@@ -57,8 +57,8 @@ class JudgeGate(Struct, frozen=True):
 
 
 def score_names(order: Order) -> tuple[str, ...]:
-    """Return the scores that a checker gives: nothing has to stay where nothing was shown."""
-    if order.shown:
+    """Return the scores that a checker gives: nothing has to stay where nothing was shown but a style."""
+    if order.shown and order.kind != "draw":
         return ("asked_score", "kept_score", "clean_score")
     return ("asked_score", "clean_score")
 
@@ -75,5 +75,6 @@ def _build_prompt(order: Order) -> str:
     shown = ""
     if order.shown:
         shown = f"{numbers}, which the request is about, and "
+    if "kept_score" in score_names(order):
         questions.insert(1, KEPT.format(images=numbers))
     return PROMPT.format(shown=shown, request=order.prompt, questions="\n".join(f"- {line}" for line in questions))

@@ -61,7 +61,7 @@ def _build_schema(arrow: Any) -> Any:
     )
     features: dict[str, Any] = {
         "id": {"dtype": "int64", "_type": "Value"},
-        "domain": {"dtype": TEXT, "_type": "Value"},
+        **{name: {"dtype": TEXT, "_type": "Value"} for name in ("domain", "subdomain", "split")},
         "images": {"feature": {"_type": "Image"}, "_type": "List"},
         "turns": {
             "feature": {
@@ -79,6 +79,8 @@ def _build_schema(arrow: Any) -> Any:
     fields = [
         ("id", arrow.int64()),
         ("domain", arrow.string()),
+        ("subdomain", arrow.string()),
+        ("split", arrow.string()),
         ("images", arrow.list_(image)),
         ("turns", arrow.list_(turn)),
     ]
@@ -108,7 +110,8 @@ def _to_row(row: Row, draft: Draft, blobs: Blobs) -> dict[str, Any]:
         extension = EXTENSIONS.get(image.media_type, "img")
         images.append({"bytes": blobs.read(image), "path": f"{row.number + 1}_{number}.{extension}"})
     turns = [_to_turn(turn) for turn in draft.turns]
-    return {"id": row.number + 1, "domain": draft.domain, "images": images, "turns": turns}
+    group = {"domain": draft.domain, "subdomain": draft.subdomain, "split": draft.split}
+    return {"id": row.number + 1, **group, "images": images, "turns": turns}
 
 
 def _to_turn(turn: DraftTurn) -> dict[str, Any]:
