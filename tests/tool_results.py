@@ -1,8 +1,9 @@
-"""Small results in the shape of those that evalscope, lmms-eval and VLMEvalKit write."""
+"""Small results in the shape of those that evalscope, lmms-eval, VLMEvalKit and DPG-Bench's script write."""
 
+import csv
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,55 @@ def write_sheet(path: Path, rows: Sequence[Sequence[str]], before: str = "", aft
         archive.writestr("xl/sharedStrings.xml", f"<sst {namespace}>{shared}</sst>")
         sheet = f"<worksheet {namespace}><sheetData>{''.join(lines)}</sheetData></worksheet>"
         archive.writestr("xl/worksheets/sheet1.xml", sheet.replace(before, after) if before else sheet)
+
+
+Rows = Sequence[tuple[str, int, str, str]]  # item, number, dependency, tuple
+DPG_ROWS: Rows = (
+    ("first", 1, "0", "entity - whole (a cat)"),
+    ("first", 2, "0", "attribute - color (red)"),
+    ("second", 1, "0", "entity - whole (a dog)"),
+    ("second", 2, "1", "attribute - color (black)"),
+    ("third", 1, "0", "entity - whole (a hat)"),
+)
+# of each image: by item and question number
+DPG_ANSWERS: Mapping[str, Sequence[Mapping[int, str]]] = {
+    "first": [{2: "yes"}, {2: "no"}],
+    "second": [{1: "no", 2: "yes"}, {1: "yes", 2: "yes"}],
+    "third": [{1: "yes"}, {1: "yes"}],
+}
+
+
+def dpg_run(
+    folder: Path, *, answers: Mapping[str, Sequence[Mapping[int, str]]] = DPG_ANSWERS, cut: bool = False
+) -> Path:
+    """The files of a run of DPG-Bench's script over these answers, with images in a folder whose name has a comma."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "dpg_bench.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["item_id", "proposition_id", "dependency", "tuple", "question_natural_language"])
+        rows.writerows([*row, ask(row[0], row[1])] for row in DPG_ROWS)
+    lines: list[str] = []
+    details: list[str] = []
+    means: list[float] = []
+    for item, images in answers.items():
+        image = f"/out, new/{item}.png"
+        scores: list[float] = []
+        for place, said in enumerate(images):
+            details += [f"{image}, ({place}, 0, 64, 64), {ask(item, n)}, {word}" for n, word in said.items()]
+            fulfilled = {number: word == "yes" for number, word in said.items()}
+            if item == "second":
+                fulfilled[2] &= fulfilled[1]
+            scores.append(sum(fulfilled.values()) / len(fulfilled))
+        means.append(sum(scores) / len(scores))
+        lines.append(", ".join([image, *map(str, scores), str(means[-1])]))
+    tail = ["Model: mine", "L1 category scores:", "\tattribute: 50.0", "\tentity: 100.0", "L2 category scores:"]
+    tail += ["\tentity - whole: 100.0", "Image path: /out, new", "Save results to: x"]
+    total = [] if cut else [f"DPG-Bench score: {100 * sum(means) / len(means)}"]
+    path = folder / "dpg-bench_1_results.txt"
+    path.write_text("\n".join([*lines, *tail, *total, ""]))
+    (folder / "dpg-bench_1_results_detail.txt").write_text("".join(f"{line}\n" for line in details))
+    return path
+
+
+def ask(item: str, number: int) -> str:
+    return f"Is thing {number}, of {item}, there?"

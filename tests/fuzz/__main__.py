@@ -15,6 +15,7 @@ from fuzz import (
     bodies,
     builds,
     claims,
+    datasets,
     faults,
     fences,
     files,
@@ -30,6 +31,7 @@ from fuzz import (
     requests,
     sequences,
     settings,
+    surroundings,
     tables,
 )
 
@@ -48,9 +50,11 @@ PARTS: dict[str, tuple[Part, int, str]] = {
     "journals": (files.journals, 250, "damaged journals"),
     "keys": (keys.attack, 1, "keys of six shapes through every way of echoing them"),
     "tables": (tables.attack, 500, "Parquet and Arrow tables with hostile columns"),
+    "datasets": (datasets.attack, 150, "folders of datasets that somebody else made, four commands and pages each"),
     "imports": (imports.attack, 2_000, "results of other tools"),
     "settings": (settings.attack, 200, "weft.toml files that lie"),
     "homes": (homes.attack, 200, "homes that somebody else made, six commands each"),
+    "surroundings": (surroundings.attack, 400, "commands where little is allowed, or left"),
     "builds": (builds.received, 200, "folders of builds that somebody else made, four commands each"),
     "build-kills": (builds.killed, 40, "builds that are killed, shrunk, extended and damaged"),
     "sequences": (sequences.attack, 100, "sequences of kills, shards, merges, removals, budgets and judges"),

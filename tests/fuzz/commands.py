@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,13 +33,14 @@ class Ended(NamedTuple):
 class Command:
     """A command that goes on by itself; its output is in files of its folder."""
 
-    def __init__(self, words: list[str], folder: Path) -> None:
+    def __init__(self, words: list[str], folder: Path, before: Callable[[], None] = lambda: None) -> None:
+        """`before` is called in the process of the command."""
         self._words = words
         self._files = folder / ".stdout", folder / ".stderr"
         sys.stdout.flush()
         self._child = os.fork()
         if self._child == 0:
-            _become(words, folder, *self._files)
+            _become(words, folder, *self._files, before)
 
     def kill(self) -> bool:
         """End it by kill -9. Return whether it was still going on."""
@@ -70,12 +72,14 @@ class Command:
             pause = min(0.05, pause * 1.5)
 
 
-def run_command(words: list[str], folder: Path, seconds: float = SECONDS) -> Ended:
+def run_command(
+    words: list[str], folder: Path, seconds: float = SECONDS, before: Callable[[], None] = lambda: None
+) -> Ended:
     """Run `weft WORDS` in a folder to its end."""
-    return Command(words, folder).end(seconds)
+    return Command(words, folder, before).end(seconds)
 
 
-def _become(words: list[str], folder: Path, out: Path, err: Path) -> None:
+def _become(words: list[str], folder: Path, out: Path, err: Path, before: Callable[[], None]) -> None:
     """Be the command; never return."""
     code = 70
     try:
@@ -88,6 +92,7 @@ def _become(words: list[str], folder: Path, out: Path, err: Path) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.chdir(folder)
         sys.argv = ["weft", *words]
+        before()
         main()
         code = 0
     except SystemExit as end:

@@ -2,20 +2,24 @@
 none; no error has two lines, and none takes long."""
 
 import contextlib
+import importlib
+import pkgutil
 import random
+import re
 import shutil
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from fuzz import Broken
 from fuzz.spoil import ODD, spoil_bytes, spoil_file
 from fuzz.traps import OUTSIDE, become_other_kind
-from tool_results import evalscope_run, lmms_run, vlmevalkit_run
+from tool_results import dpg_run, evalscope_run, lmms_run, vlmevalkit_run
 from weft.errors import UserError
+from weft.evaluation import imports
 from weft.evaluation.imports.score import ImportedScore
 from weft.evaluation.imports.store import load, read_results, save
 
@@ -40,14 +44,22 @@ def vlmevalkit(folder: Path, chance: random.Random) -> Path:
     return vlmevalkit_run(folder, 55.25, replies, suffix).parent
 
 
+def dpg(folder: Path, chance: random.Random) -> Path:
+    return dpg_run(folder).parent
+
+
 TOOLS: dict[str, Callable[[Path, random.Random], Path]] = {
     "evalscope": evalscope,
     "lmms-eval": lmms,
     "VLMEvalKit": vlmevalkit,
+    "ELLA's dpg_bench": dpg,
 }
 
 
 def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
+    missing = set(_tools()) - set(TOOLS)
+    if missing:
+        raise Broken(f"nobody makes results of {', '.join(sorted(missing))}")
     done: Counter[str] = Counter()
     for number in range(count):
         seed = chance.randrange(10**9)
@@ -57,6 +69,14 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
         done[f"changed: {change}"] += 1
         shutil.rmtree(work)
     return done
+
+
+def _tools() -> Iterator[str]:
+    """The tools that weft reads results of."""
+    for module in pkgutil.iter_modules(imports.__path__):
+        tool = vars(importlib.import_module(f"{imports.__name__}.{module.name}")).get("TOOL")
+        if tool is not None:
+            yield tool
 
 
 def _make(chance: random.Random, work: Path) -> tuple[str, str]:
@@ -137,6 +157,23 @@ def odd_text(run: Path, chance: random.Random) -> None:
     file.write_text(chance.choice([long, f"prediction\n{long}", f"datasets:\n- {long}\n- x\nlimit: null\n{long}\n"]))
 
 
+def odd_lines(run: Path, chance: random.Random) -> None:
+    """Numbers in the lines of a text are others; or a line is gone, twice, or elsewhere."""
+    file = chance.choice([path for path in _files(run) if path.suffix in (".txt", ".csv", ".tsv")])
+    lines = file.read_text().splitlines()
+    for _ in range(chance.choice([1, 2])):
+        at = chance.randrange(len(lines))
+        what = chance.randrange(4)
+        if what == 0:
+            number = str(chance.choice([*NUMBERS[:-1], "nan", "inf", "1e999", "9" * 5000, "²"]))
+            lines[at] = re.sub(r"\d+(\.\d+)?", lambda _, number=number: number, lines[at], count=chance.choice([1, 0]))
+        elif what == 1 and len(lines) > 1:
+            del lines[at]
+        else:
+            lines.insert(chance.randrange(len(lines) + 1), lines[at])
+    file.write_text("\n".join(lines) + "\n")
+
+
 def odd_name(run: Path, chance: random.Random) -> None:
     """Something is called as patterns and escapes are."""
     path = chance.choice(list(run.rglob("*")))
@@ -209,6 +246,7 @@ CHANGES: dict[str, Callable[[Path, random.Random], None]] = {
     "odd numbers": odd_numbers,
     "odd bytes": odd_bytes,
     "odd text": odd_text,
+    "odd lines": odd_lines,
     "odd name": odd_name,
     "a file of another kind": other_kind,
     "odd places": odd_places,

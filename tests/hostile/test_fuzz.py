@@ -22,6 +22,8 @@ COUNTS = {
     "weights": 5,
     "journals": 5,
     "homes": 4,
+    "surroundings": 9,
+    "datasets": 13,
     "imports": 40,
     "settings": 6,
     "tables": 40,

@@ -24,7 +24,7 @@ from weft.store.blobs import Blobs, find_damaged_images, list_images
 from weft.store.connection import DamagedJournal
 from weft.store.journal import Journal
 from weft.store.merge import merge_journal
-from weft.store.recover import check_journal
+from weft.store.recover import check_journal, validate_row
 from weft.untrusted import escape_control_characters
 
 ESC = "\x1b[31mred\x1b]0;title\x07"
@@ -293,3 +293,22 @@ def test_annotations_of_a_journal_that_computes_are_not_read(toy: Path, tmp_path
     for work in (Annotations, Journal):
         with pytest.raises(DamagedJournal, match="computes columns|malformed"):
             work(tmp_path / "home" / "journal.sqlite", readonly=True)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '{"orders": {"ann": ["q"]}, "known": {}}',
+        '{"orders": {"ann": 5}, "annotators": ["ann"], "each": 1, "seed": 0, "questions": 1, "known": {}}',
+        '{"known": {"q": {"values": [5]}}}',
+        "[]",
+    ],
+)
+def test_a_study_with_other_settings_is_damage_in_one_line(settings: str, toy: Path, tmp_path: Path):
+    run = weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db, db:
+        db.execute("INSERT INTO studies VALUES ('study-1', ?, 1e9, ?)", (run.id, settings))
+    with contextlib.closing(Annotations(tmp_path / "journal.sqlite", readonly=True)) as annotations:
+        with pytest.raises(DamagedJournal, match="a study of"):
+            annotations.studies(run.id)
+    assert not validate_row("studies", ("study-1", run.id, 1e9, settings))

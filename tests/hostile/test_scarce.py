@@ -101,3 +101,39 @@ def test_too_little_memory_is_one_line(command: list[str], home: Path, tmp_path:
     )  # fmt: skip
     assert done.returncode in (1, 2) and "Traceback" not in done.stderr, done.stderr[-2000:]
     assert "memory" in done.stderr.lower(), done.stderr
+
+
+NO_THREADS = """
+import _thread, sys, threading
+def refuse(*_): raise RuntimeError("can't start new thread")
+import weft.cli.app
+_thread.start_new_thread = refuse
+if {in_command}:
+    threading._start_new_thread = refuse
+sys.argv = {words!r}
+from weft.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("in_command", "code", "line"), [(False, 0, ""), (True, 1, "weft: there is not enough memory for this")]
+)
+def test_no_memory_for_a_thread_is_no_traceback(in_command: bool, code: int, line: str, toy: Path, tmp_path: Path):
+    words = ["weft", "run", "weave", "--data", str(toy), "--model", "copy", "--judge", "constant/max", "--home", "h"]
+    words = words if in_command else ["weft", "models"]
+    script = NO_THREADS.format(in_command=in_command, words=words)
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+    assert done.stderr.startswith(line)
+
+
+@pytest.mark.parametrize("clock", [1e15, -1e15])
+def test_a_clock_that_is_ages_off_leaves_a_home_that_can_be_read(
+    clock: float, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as patch:
+        patch.setattr("time.time", lambda: clock)
+        weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path)
+    run = weft.load("last", home=tmp_path)
+    assert run.record.state == "finished" and run.turns

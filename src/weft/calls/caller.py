@@ -37,6 +37,7 @@ from weft.errors import WeftError
 from weft.models.endpoint import CallError, Endpoint, EndpointReply, TaskEndpoint
 from weft.store.blobs import Blobs
 from weft.store.journal import CallRecord, Journal
+from weft.store.records import read_clock
 from weft.types import Message, Part, Reply, Request, Text, Thought
 
 __all__ = [
@@ -265,7 +266,7 @@ class RecorderLink:
     may_have_ticket: bool
 
     async def send(self, call: Call) -> Reply:
-        began = time.time()
+        began = read_clock()
         answer = await self.inner.send(call)
         seconds = time.perf_counter() - call.sent_at
         reply = Reply(

@@ -7,6 +7,8 @@ import sys
 USER_MISTAKE = 2
 FAILURE = 1
 BROKEN_PIPE = 141
+NO_MEMORY = "there is not enough memory for this; what was stored before is kept: run the same command again"
+NO_THREAD = "can't start new thread"  # what Python says where there is no memory for one
 
 
 def main() -> None:
@@ -42,7 +44,12 @@ def _run_command() -> None:
         complain(error)
         sys.exit(FAILURE)
     except MemoryError:
-        complain("there is not enough memory for this; what was stored before is kept: run the same command again")
+        complain(NO_MEMORY)
+        sys.exit(FAILURE)
+    except RuntimeError as error:
+        if str(error) != NO_THREAD:
+            raise
+        complain(NO_MEMORY)
         sys.exit(FAILURE)
     except BrokenPipeError:
         sys.exit(BROKEN_PIPE)

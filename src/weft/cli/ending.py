@@ -1,6 +1,7 @@
 """How the process of a command ends: whatever a user's model left behind cannot keep it from exiting, and a model that
 ends it is no success."""
 
+import _thread
 import contextlib
 import inspect
 import os
@@ -59,7 +60,10 @@ def end_process(code: int) -> None:
     _flush()
     if _is_exit_unsafe():
         os._exit(code)
-    threading.Thread(target=_exit_after_grace, args=(code,), name="weft exit", daemon=True).start()
+    try:
+        _thread.start_new_thread(_exit_after_grace, (code,))
+    except RuntimeError:  # no memory for a thread, and so none to wait with
+        os._exit(code)
 
 
 def _is_exit_unsafe() -> bool:

@@ -9,7 +9,6 @@ An annotation is on disk when `add` returns. Opened `readonly`, a journal is nev
 """
 
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ import msgspec
 from msgspec import Struct, field
 
 from weft.store.connection import UNREADABLE, DamagedJournal, explain_errors, open_journal_file
+from weft.store.records import read_clock
+from weft.store.study_settings import parse_study_settings
 from weft.types import Verdict
 
 PUT_ANNOTATION = "INSERT OR REPLACE INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -98,7 +99,7 @@ class Annotations:
         """Return the studies of a run, oldest first."""
         rows = self._rows("SELECT id, run, made, settings FROM studies WHERE run = ? ORDER BY made, id", (run,))
         try:
-            return [Study(id, run, created_at, _parse_object(settings)) for id, run, created_at, settings in rows]
+            return [parse_study(row) for row in rows]
         except UNREADABLE as error:
             raise DamagedJournal(self._path, f"a study of {run}: {error}") from None
 
@@ -107,19 +108,27 @@ class Annotations:
             return self._db.execute(sql, values).fetchall()
 
 
+def parse_study(row: Sequence[Any]) -> Study:
+    """Parse a row of `studies`. Raises msgspec.MsgspecError if it is invalid."""
+    id, run, created_at, settings = row
+    values = {"id": id, "run": run, "made": created_at, "settings": parse_study_settings(settings)}
+    return msgspec.convert(values, Study)
+
+
 def _parse_annotation(row: Sequence[Any]) -> Annotation:
     run, study, item, annotator, verdicts, answer, created_at, seconds, attention = row
-    return Annotation(
-        run,
-        study,
-        item,
-        annotator,
-        msgspec.json.decode(verdicts, type=tuple[Verdict, ...]),
-        _parse_object(answer),
-        created_at,
-        seconds,
-        bool(attention),
-    )
+    values = {
+        "run": run,
+        "study": study,
+        "item": item,
+        "rater": annotator,
+        "verdicts": msgspec.json.decode(verdicts),
+        "answer": msgspec.json.decode(answer),
+        "at": created_at,
+        "seconds": seconds,
+        "attention": bool(attention),
+    }
+    return msgspec.convert(values, Annotation)
 
 
 def _annotation_row(annotation: Annotation) -> tuple[Any, ...]:
@@ -130,7 +139,7 @@ def _annotation_row(annotation: Annotation) -> tuple[Any, ...]:
         annotation.annotator,
         msgspec.json.encode(annotation.verdicts).decode(),
         msgspec.json.encode(annotation.answer).decode(),
-        annotation.created_at or time.time(),
+        annotation.created_at or read_clock(),
         annotation.seconds,
         int(annotation.is_attention_check),
     )
@@ -138,7 +147,3 @@ def _annotation_row(annotation: Annotation) -> tuple[Any, ...]:
 
 def _study_row(study: Study) -> tuple[Any, ...]:
     return study.id, study.run, study.created_at, msgspec.json.encode(study.settings).decode()
-
-
-def _parse_object(text: str) -> dict[str, Any]:
-    return msgspec.json.decode(text, type=dict[str, Any])

@@ -11,7 +11,6 @@ deleted. A call that led to nothing usable is marked void, and is made again by 
 
 import contextlib
 import sqlite3
-import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -32,6 +31,7 @@ from weft.store.records import (
     TurnRecord,
     VerdictInterner,
     parse_run_record,
+    read_clock,
 )
 from weft.types import Reply, Verdict
 
@@ -134,7 +134,7 @@ class Journal:
 
     def put_ticket(self, key: str, ticket: str, endpoint: str) -> Future[None]:
         """Record that a request was submitted; the future is done when that is on disk."""
-        return self._put("INSERT OR REPLACE INTO tickets VALUES (?, ?, ?, ?)", (key, ticket, endpoint, time.time()))
+        return self._put("INSERT OR REPLACE INTO tickets VALUES (?, ?, ?, ?)", (key, ticket, endpoint, read_clock()))
 
     def find_ticket(self, key: str) -> str | None:
         """Return the ticket of a request that was submitted and not answered yet."""
@@ -238,7 +238,7 @@ class Journal:
         all_names |= names or {}
         if before is not None:  # its answers are of the code that made them first
             all_names |= {name: value for name, value in before.names.items() if name in SOURCE_NAMES}
-        values = (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, _json(all_names))
+        values = (run, _json(manifest), round, read_clock(), _json(left_out), benchmark, data, _json(all_names))
         self._put(PUT_RUN, values).result()
         condition, shard_values = _shard_condition(shard)
         for table in ("replies", "verdicts", "traces"):
@@ -273,7 +273,7 @@ class Journal:
                 (_shard_path(shard), _json(expected), run),
             ).result()
             state = self.state_of_shards(run)
-        self._put("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, time.time(), run)).result()
+        self._put("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, read_clock(), run)).result()
         if failure:
             raise failure
 

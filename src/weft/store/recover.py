@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.store.annotations import Annotation, Study
+from weft.store.annotations import Annotation, parse_study
 from weft.store.connection import JournalConnection, copy_journal, explain_errors
 from weft.store.journal import Journal
 from weft.store.records import CallRecord, is_time, parse_run_record
@@ -270,7 +270,7 @@ def _validate_json(table: str, columns: dict[str, Any]) -> None:
         values["attention"] = bool(columns["attention"])
         msgspec.convert(values, Annotation)
     elif table == "studies":
-        msgspec.convert({**columns, "settings": msgspec.json.decode(columns["settings"])}, Study)
+        parse_study([columns[column] for column in COLUMNS[table]])
 
 
 def _write_journal(path: Path, rows: dict[str, list[SqlRow]], *, whole: bool) -> None:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -47,13 +47,8 @@ def list_categories(item: Item) -> list[str]:
 
 def read_questions(path: Path) -> list[Item]:
     """Read the questions, in the order of the file. Raises UserError for a file that is something else."""
-    rows = csv.DictReader(io.StringIO(read_text_file(path), newline=""))
-    missing = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
-    if missing:
-        raise UserError(f"{path}: it has no column {', '.join(missing)}")
     by_item: dict[str, list[AskedQuestion]] = {}
-    for row in rows:
-        where = f"{path}, line {rows.line_num}"
+    for where, row in _read_rows(path):
         by_item.setdefault(str(row["item_id"]), []).append(_read_question(where, row))
     items = [Item(name, tuple(questions)) for name, questions in by_item.items()]
     if not items:
@@ -63,6 +58,19 @@ def read_questions(path: Path) -> list[Item]:
     for item in items:
         _check_dependencies(path, item)
     return items
+
+
+def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, str | None]]]:
+    """Yield where each row stands, and the row. Raises UserError."""
+    rows = csv.DictReader(io.StringIO(read_text_file(path), newline=""))
+    try:
+        missing = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
+        if missing:
+            raise UserError(f"{path}: it has no column {', '.join(missing)}")
+        for row in rows:
+            yield f"{path}, line {rows.line_num}", row
+    except csv.Error as error:
+        raise UserError(f"{path}, line {rows.line_num}: {error}") from None
 
 
 def _read_question(where: str, row: Mapping[str, str | None]) -> AskedQuestion:

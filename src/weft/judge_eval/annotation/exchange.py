@@ -6,7 +6,6 @@ file twice adds nothing."""
 
 import csv
 import io
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from weft.judge_eval.annotation.study import AnnotationItem, annotation_of, chec
 from weft.report.csv_table import remove_guard
 from weft.store.annotations import Annotation, Annotations, Study
 from weft.store.blobs import Blobs
-from weft.store.records import is_time
+from weft.store.records import is_time, read_clock
 from weft.types import Question, Verdict
 from weft.untrusted import dict_or_empty, read_text_file
 
@@ -80,7 +79,7 @@ def import_annotations(known: KnownItems, store: Annotations, imported: Sequence
             to_store.append(annotation)
             continue
         differs = (existing.verdicts, existing.answer) != (annotation.verdicts, annotation.answer)
-        is_later = (annotation.created_at or time.time()) > existing.created_at
+        is_later = (annotation.created_at or read_clock()) > existing.created_at
         if differs and is_later:
             to_store.append(annotation)
             changed += 1
@@ -102,7 +101,7 @@ def _missing_studies(
     for name in dict.fromkeys(annotation.study for annotation in to_store):
         if name not in existing:
             items = [annotation.item for annotation in imported if annotation.study == name]
-            studies.append(Study(name, run, time.time(), known.settings(items)))
+            studies.append(Study(name, run, read_clock(), known.settings(items)))
     return studies
 
 

@@ -6,7 +6,6 @@ their shares, one of each dialogue before a second of any. Every run has a study
 are stored as ever; a joint study is these together, in one order for each annotator."""
 
 import hashlib
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +29,7 @@ from weft.judge_eval.annotation.study import (
 from weft.results.run import Run
 from weft.store.annotations import Annotations, Study
 from weft.store.blobs import Blobs
+from weft.store.records import read_clock
 from weft.untrusted import dict_or_empty
 
 JOINT = "joint"  # the key of a study's settings that says which studies belong together
@@ -169,7 +169,7 @@ def _draw_studies(sources: Sequence[StudySource], settings: StudySettings, name:
         for annotator, items in assigned.items()
     }
     joint = {"id": name, "runs": [source.run.id for source in sources], "orders": orders}
-    created_at = time.time()
+    created_at = read_clock()
     studies: list[Study] = []
     for index, source in enumerate(sources):
         own_checks = {check: question for check, (run, question) in checks.items() if run == index}

@@ -4,7 +4,6 @@ The same settings give the same study. Everything that a study was made of is st
 progress can be shown without the dataset."""
 
 import hashlib
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from weft.judge_eval.annotation.questions import AnnotatedQuestion, StudySource
 from weft.judges.vlm import parse_scores
 from weft.store.annotations import Annotation, Annotations, Study
 from weft.store.blobs import Blobs
+from weft.store.records import read_clock
 from weft.types import Image, Question, Verdict
 
 DEFAULT_STUDY = 100  # questions
@@ -98,7 +98,7 @@ def begin_study(
     for study in annotations.studies(source.run.id):
         if study.id == name and "orders" in study.settings:
             return study, False
-    study = Study(name, source.run.id, time.time(), _stored_settings(source, settings, blobs))
+    study = Study(name, source.run.id, read_clock(), _stored_settings(source, settings, blobs))
     annotations.add_study(study)
     return study, True
 
@@ -220,7 +220,7 @@ def annotation_of(
         annotator,
         verdicts_of(source, item, answer),
         answer,
-        created_at or time.time(),
+        created_at or read_clock(),
         seconds,
         item.is_attention_check,
     )
