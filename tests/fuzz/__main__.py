@@ -26,6 +26,7 @@ from fuzz import (
     kills,
     lies,
     money,
+    players,
     records,
     replies,
     requests,
@@ -33,6 +34,7 @@ from fuzz import (
     settings,
     surroundings,
     tables,
+    trainings,
 )
 
 PARTS: dict[str, tuple[Part, int, str]] = {
@@ -56,6 +58,8 @@ PARTS: dict[str, tuple[Part, int, str]] = {
     "homes": (homes.attack, 200, "homes that somebody else made, six commands each"),
     "surroundings": (surroundings.attack, 400, "commands where little is allowed, or left"),
     "builds": (builds.received, 200, "folders of builds that somebody else made, four commands each"),
+    "trainings": (trainings.attack, 200, "folders of training runs that somebody else made"),
+    "players": (players.attack, 100, "builds by models that lie, with their exports"),
     "build-kills": (builds.killed, 40, "builds that are killed, shrunk, extended and damaged"),
     "sequences": (sequences.attack, 100, "sequences of kills, shards, merges, removals, budgets and judges"),
     "lies": (lies.attack, 400, "benchmarks of a user's own that lie"),

@@ -14,11 +14,11 @@ from fuzz import Broken
 from fuzz.commands import Command, Ended, run_command
 from fuzz.spoil import ODD, spoil_bytes, spoil_json
 from fuzz.traps import OUTSIDE, become_other_kind
+from weft.building.export import LAYOUTS
 
 PLAYERS = ("--writer", "tabletop/oracle", "--painter", "tabletop/oracle", "--checker", "tabletop/exact")
 SEEDS = 4
 SHARED = "shared"  # a home beside the build
-LAYOUTS = ("weave", "parquet", "webdataset", "pairs")
 COMMANDS: dict[str, list[str]] = {
     "status": ["build", "status", "data"],
     "again": ["build", "tabletop-recall", "--seeds", str(SEEDS), *PLAYERS, "--out", "data"],

@@ -57,6 +57,7 @@ COMMANDS: dict[str, list[str]] = {  # each of which works in a sound home
     "suite import": ["suite", "import", "{imported}", "--model", "copy", *HOME],
     "suite run": ["suite", "run", "--models", "copy", "--judge", "constant/max", *HOME],
     "judge again": ["judge", "again", "{run}", "--judge", "constant/max", *HOME],
+    "judge prompt": ["judge", "prompt", "{run}", "{sample}", *HOME],
     "judge cards": ["judge", "cards", *HOME],
     "judge cards one": ["judge", "cards", "{card}", *HOME],
     "doctor": ["doctor", *HOME],

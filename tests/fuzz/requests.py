@@ -18,11 +18,16 @@ import weft
 from fuzz import Broken
 from fuzz.spoil import spoil_bytes
 from waiting import HANGS
+from weft.benchmarks.data_format import load_format
+from weft.datasets.browsed_images import BrowsedImages
+from weft.datasets.record_index import RecordIndex
 from weft.judge_eval.annotation.joint import single_study
 from weft.judge_eval.annotation.questions import open_study_source
 from weft.judge_eval.annotation.server import AnnotationServer
 from weft.judge_eval.annotation.study import begin_study, study_settings
 from weft.models.providers.served_card import ModelCard
+from weft.report.view.data_server import DataViewer
+from weft.report.view.loopback import LoopbackServer
 from weft.report.view.server import Viewer
 from weft.serving.app import ServingApp
 from weft.serving.replica import ReplicaResponse
@@ -99,8 +104,15 @@ async def served(folder: Path) -> AsyncIterator[dict[str, tuple[web.AppRunner, i
     rating = AnnotationServer(home, single_study(source, study), {"ann": TOKEN}, annotations)
     viewer = Viewer(home, TOKEN)
     viewer.cookie = "seen"
+    images = BrowsedImages(folder / "browsed" / "blobs")
+    index = RecordIndex(load_format("weave"), data, images)
+    index.start()
+    dataset = DataViewer(index, images, folder / "browsed", "data")
+    dataset.cookie = "seen"
+    dataset.token = TOKEN
     runners = {
         "view": (await viewer.start())[0],
+        "data view": (await dataset.start())[0],
         "rate": (await rating.start())[0],
         "serve": (await ServingApp(Silent(), "m").start())[0],
     }
@@ -109,6 +121,7 @@ async def served(folder: Path) -> AsyncIterator[dict[str, tuple[web.AppRunner, i
     finally:
         for runner in runners.values():
             await runner.cleanup()
+        index.stop()
         annotations.close()
 
 
@@ -129,7 +142,25 @@ def request(chance: random.Random, routes: list[str]) -> bytes:
             + path
         )
     if chance.random() < 0.6:
-        name = chance.choice(["token", "at", "q", "run", "since", "benchmark", "model", "state", "x"])
+        name = chance.choice(
+            [
+                "token",
+                "at",
+                "q",
+                "run",
+                "since",
+                "benchmark",
+                "model",
+                "state",
+                "x",
+                "page",
+                "sort",
+                "find",
+                "least",
+                "group",
+                "domain",
+            ]
+        )
         path += f"?{name}={quote(chance.choice(values), safe='')}"
     method = chance.choice(["GET", "GET", "POST", "POST", "HEAD", "PUT", "OPTIONS", "X"])
     body = chance.choice(BODIES) if method in ("POST", "PUT") else b""
@@ -180,7 +211,16 @@ def check(name: str, sent: bytes, said: bytes) -> str:
     return status
 
 
+def _check_servers() -> None:
+    """Raise Broken if a server of pages is not attacked."""
+    missing = {kind.__name__ for kind in LoopbackServer.__subclasses__()} - {Viewer.__name__, DataViewer.__name__}
+    if missing:
+        raise Broken(f"these servers are not attacked: {', '.join(sorted(missing))}")
+
+
 def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
+    _check_servers()
+
     async def go() -> Counter[str]:
         done: Counter[str] = Counter()
         async with served(folder) as servers:

@@ -23,6 +23,8 @@ COUNTS = {
     "journals": 5,
     "homes": 4,
     "surroundings": 9,
+    "trainings": 12,
+    "players": 4,
     "datasets": 13,
     "imports": 40,
     "settings": 6,

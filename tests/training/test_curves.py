@@ -1,6 +1,7 @@
 """Curves of training runs are read from folders and packed files, and shown as a table and plots."""
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from weft.training.checkpoint import (
     Checkpoint,
     hold_folder,
     open_checkpoint,
+    read_checkpoint,
     write_checkpoint,
 )
 from weft.training.curves import list_measures, pack_runs, read_curves
@@ -134,3 +136,38 @@ def test_figures_from_the_logs_that_ship_are_whole(name: str, tmp_path: Path):
 def test_a_chart_has_no_colour_twice():
     series = re.findall(r'"training": ?"([^"]+)"', show_decoupled().chart.to_json())
     assert 2 < len(set(series)) <= 8
+
+
+@pytest.mark.parametrize(
+    "line", ["[" * 100_000, '{"loss": 1.0}', '{"step": -1}', '{"step": 1e400}', '{"step": true}', "5", '{"step": "1"}']
+)
+def test_a_line_that_is_no_measurement_is_named(line: str, tmp_path: Path):
+    (tmp_path / "log.jsonl").write_text(f"{line}\n" + '{"step": 1}\n')
+    with pytest.raises(UserError, match=r"log\.jsonl, line 1: "):
+        read_log(tmp_path / "log.jsonl")
+    packed = json.dumps({"name": "a", "manifest": {}, "lines": [{"loss": 1.0}]})
+    (tmp_path / "packed.jsonl").write_text(packed)
+    with pytest.raises(UserError, match=r"packed\.jsonl, line 1: a line of a training log has a step"):
+        read_curves(tmp_path / "packed.jsonl")
+
+
+def test_numbers_that_nobody_can_draw_are_left_out(tmp_path: Path):
+    (tmp_path / "log.jsonl").write_text('{"step": 1, "loss": 1e300, "edit": -1e200, "copy": 0.5}\n')
+    assert read_log(tmp_path / "log.jsonl") == [{"step": 1, "copy": 0.5}]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{}", '{"manifest": 5, "step": 1, "seen": {}, "done": true}', "\xff"])
+def test_a_manifest_that_is_none_is_named(text: str, tmp_path: Path):
+    (tmp_path / "training.json").write_text(text)
+    with pytest.raises(UserError, match=r"training\.json: this is no training manifest"):
+        read_checkpoint(tmp_path)
+
+
+def test_a_measure_names_no_file_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    name = "../../outside"
+    lines = [{"step": step, name: 0.5} for step in (1, 2)]
+    (tmp_path / "packed.jsonl").write_text(json.dumps({"name": "a", "manifest": {}, "lines": lines}))
+    done = CliRunner().invoke(app, ["train", "curve", "packed.jsonl", "-m", name, "--out", "a/b/c"])
+    assert done.exit_code == 0, done.output
+    assert {path.parent for path in tmp_path.rglob("training*")} == {tmp_path / "a/b/c"}

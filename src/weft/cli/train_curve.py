@@ -1,5 +1,6 @@
 """weft train curve"""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,9 @@ USUAL = (  # measures that are shown unless others are named
     *("loss", "understanding", "draw count", "edit count", "build count", "visual loss", "images"),
     *("edit", "copy", "recall", "back"),
 )
+
+
+NO_NAME = r"[^\w.-]+"  # what a name of a file does not have
 
 
 def curve(
@@ -109,5 +113,5 @@ def _write(curves: "Sequence[Curve]", names: Sequence[str], shown: Sequence[str]
         points.sort(key=lambda point: point["step"])
         if len({point["step"] for point in points}) > 1:
             chart = plots.line_chart(points, x="step", y=measure, series="run", title=measure.capitalize(), top=top)
-            written += plots.save(chart, out / f"training-{measure.replace(' ', '-')}")
+            written += plots.save(chart, out / f"training-{re.sub(NO_NAME, '-', measure)[:100]}")
     return written

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.untrusted import read_file
+from weft.untrusted import parse_json, read_file
 
 MANIFEST_FILE = "training.json"
 STATE_FILE = "state.pt"  # the trainer's own: weights and optimizer at the last checkpoint
@@ -36,6 +36,15 @@ class Checkpoint(Struct, frozen=True):
         return digest_manifest(self.manifest)
 
 
+class StoredCheckpoint(Struct, frozen=True):
+    """The manifest's file."""
+
+    manifest: dict[str, Any]
+    step: int
+    seen: dict[str, int]
+    done: bool
+
+
 def digest_manifest(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -44,12 +53,11 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     """Return what a folder holds; None if nothing was trained there. Raises UserError for a broken manifest."""
     file = folder / MANIFEST_FILE
     try:
-        stored = json.loads(read_file(file, MAX_MANIFEST_BYTES))
-        return Checkpoint(folder, int(stored["step"]), stored["manifest"], stored["seen"], bool(stored["done"]))
+        data = read_file(file, MAX_MANIFEST_BYTES)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{file}: this is no training manifest: {type(error).__name__}: {error}") from None
+    stored = parse_json(data, f"{file}: this is no training manifest", StoredCheckpoint)
+    return Checkpoint(folder, stored.step, stored.manifest, stored.seen, stored.done)
 
 
 def open_checkpoint(folder: Path, manifest: Mapping[str, Any]) -> Checkpoint:

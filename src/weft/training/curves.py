@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.errors import UserError
 from weft.training.checkpoint import LOG_FILE, MANIFEST_FILE, read_checkpoint
-from weft.training.log import read_log
+from weft.training.log import check_line, read_log
 from weft.untrusted import parse_json, read_file
 
 MAX_PACKED_BYTES = 64 << 20
@@ -81,4 +82,9 @@ def _unpack(path: Path) -> list[Curve]:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     lines = data.splitlines()
-    return [parse_json(line, f"{path}, line {number}", Curve) for number, line in enumerate(lines, start=1)]
+    return [_unpack_run(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+
+
+def _unpack_run(line: bytes, where: str) -> Curve:
+    packed = parse_json(line, where, Curve)
+    return replace(packed, lines=[check_line(measured, where) for measured in packed.lines])

@@ -1,18 +1,17 @@
 """The log of a training run: one JSON line for each measurement, with its step."""
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, cast
 
 from weft.errors import UserError
 from weft.training.checkpoint import replace_file
-from weft.untrusted import read_file
+from weft.untrusted import parse_json, read_file
 
 MAX_LOG_BYTES = 64 << 20
+MAX_STEP = 1 << 53
+MAX_NUMBER = 1e100  # a measurement from here on is none
 
 
 class TrainingLog:
@@ -38,21 +37,30 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        text = read_file(path, MAX_LOG_BYTES).decode("utf-8", "replace")
+        lines = read_file(path, MAX_LOG_BYTES).split(b"\n")
     except FileNotFoundError:
         raise UserError(f"{path}: there is no log of a training run") from None
-    lines = text.split("\n")
     for number, line in enumerate(lines, start=1):
+        where = f"{path}, line {number}"
         try:
-            value = json.loads(line)
-        except ValueError:
+            measured = parse_json(line, where)
+        except UserError:
             if number == len(lines):  # cut off while it was written, or empty
                 continue
-            raise UserError(f"{path}, line {number}: this is no JSON") from None
-        try:
-            measured = msgspec.convert(value, dict[str, Any])
-            step = msgspec.convert(measured["step"], int)
-        except (msgspec.ValidationError, KeyError):
-            raise UserError(f"{path}, line {number}: a line of a training log has a step") from None
-        finite = {key: item for key, item in measured.items() if not isinstance(item, float) or math.isfinite(item)}
-        yield {**finite, "step": step}
+            raise
+        yield check_line(measured, where)
+
+
+def check_line(measured: Any, where: str) -> dict[str, Any]:
+    """Return a line of a log without numbers that none can be drawn for. Raises UserError if it has no step."""
+    if not isinstance(measured, dict):
+        raise UserError(f"{where}: a line of a training log is an object with a step")
+    line = {str(key): value for key, value in cast(dict[Any, Any], measured).items() if not _is_endless(value)}
+    step = line.get("step")
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < MAX_STEP:
+        raise UserError(f"{where}: a line of a training log has a step: a whole number from 0")
+    return line
+
+
+def _is_endless(value: Any) -> bool:
+    return isinstance(value, int | float) and not abs(value) < MAX_NUMBER
