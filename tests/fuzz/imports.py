@@ -89,7 +89,7 @@ def _make(chance: random.Random, work: Path) -> tuple[str, str]:
     if "spreadsheet" in names and chance.random() < 0.5:
         change = "spreadsheet"
     for _ in range(chance.choice([1, 1, 2])):
-        with contextlib.suppress(IndexError, StopIteration, zipfile.BadZipFile):  # nothing is left to change
+        with contextlib.suppress(IndexError, StopIteration, zipfile.BadZipFile, OSError):  # nothing is left to change
             CHANGES[change](run, chance)
     return tool, change
 

@@ -45,6 +45,7 @@ class Till:
     def __init__(self, *first: str, over: float = 1.0, images: int = 0) -> None:
         self.first, self.over, self.images = list(first), over, images
         self.bill, self.calls = 0.0, 0
+        self.seconds = 0.005  # as long as others would take to follow
 
     async def __call__(self, seen: Seen, times: int, request: web.Request) -> web.StreamResponse:
         self.calls += 1
@@ -53,7 +54,7 @@ class Till:
             return web.json_response({"error": {"message": "slow down"}}, status=429)
         used = {"prompt_tokens": 20, "completion_tokens": round(MAX_TOKENS * self.over)}
         self.bill += (used["prompt_tokens"] * IN + used["completion_tokens"] * OUT) / 1e6 + self.images * IMAGE
-        await asyncio.sleep(0.005)  # as long as others would take to follow
+        await asyncio.sleep(self.seconds)
         if how == "500":
             return web.json_response({"error": {"message": "oh no"}}, status=500)
         if seen.body.get("stream"):
@@ -83,6 +84,27 @@ def ask_many(endpoint: Endpoint, home: Path, budget: float, request: Request, co
 def stopped(results: list[Any]) -> bool:
     assert all(isinstance(result, Reply | BudgetReached) for result in results), results
     return any(isinstance(result, BudgetReached) for result in results)
+
+
+def test_nobody_uses_up_the_room_that_a_first_reply_turns_out_to_need(tmp_path: Path, serve: Serve):
+    tills = {"quick": Till(), "slow": Till(over=7)}
+    tills["slow"].seconds = 1.0
+    budget = 100.0
+
+    async def work() -> list[Any]:
+        endpoints = {role: chat(serve(fault=till), tmp_path) for role, till in tills.items()}
+        limits = Limits(budget=budget, retry_policy=QUICK)
+        async with Workspace(tmp_path).open(
+            endpoints, limits, prices={"m": {"in": IN, "out": OUT}}, composed=True
+        ) as models:
+            messages = (Message("user", (Text("say it"),)),)
+            calls = [models.callers["slow"].reply(messages, Request("text"))]
+            calls += [models.callers["quick"].reply(messages, Request("text", draw=number)) for number in range(150)]
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+    assert stopped(asyncio.run(work()))
+    bill = sum(till.bill for till in tills.values())
+    assert tills["slow"].calls == 1 and budget - 2 * MOST < bill <= budget, f"${bill:.2f}"
 
 
 def chat(provider: Provider, home: Path, **options: Any) -> Endpoint:

@@ -5,7 +5,9 @@ was not billed frees what was held for it; a try of which nobody says what it co
 
 The most is what is asked for (`prices.upper_bound`), raised by what the endpoint has billed beyond that. What a reply
 teaches also raises what is held already. Until a reply of a kind (text, image, interleaved) has said what it cost,
-tries of this kind go to the endpoint one at a time, so that no more than one can cost more than anybody knew.
+tries of this kind go to the endpoint one at a time, so that no more than one can cost more than anybody knew. The first
+of them goes out alone: no endpoint of the budget is sent anything else meanwhile, so that nobody else uses up the room
+that its reply may turn out to need; and it is held at what any endpoint of the budget has billed so far.
 
 Runs that one command makes one after another have one budget, and what an endpoint billed in the first of them is known
 in the next.
@@ -58,6 +60,7 @@ class Budget:
     spent: float = 0.0  # what may have been billed so far
     held: float = 0.0  # the most that tries in flight can cost
     unknown: bool = False  # whether anything was sent at an unknown price
+    _is_first_in_flight: bool = False  # a try of a kind of which no reply has come yet
     _waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
     _bills: dict[tuple[str, str], Bills] = field(default_factory=dict[tuple[str, str], Bills])
 
@@ -72,8 +75,25 @@ class Budget:
         """Return the bills of an endpoint: one that other roles, or runs before this one, have used is known."""
         return self._bills.setdefault((endpoint.address, str(endpoint.identity.get("model", ""))), Bills())
 
+    def max_cost(self, reservation: Reservation) -> float:
+        """Return the most that a try can cost if its endpoint bills as the worst of the budget has."""
+        excesses = [bills.excess for bills in self._bills.values()]
+        return max(excess.max_cost(reservation.bound, reservation.price) for excess in excesses)
+
     @asynccontextmanager
-    async def hold(self, charge: Charge) -> AsyncGenerator[Charge]:
+    async def send_first(self) -> AsyncGenerator[None]:
+        """Let nothing else be sent until this try has returned. What is in flight already goes on."""
+        while self._is_first_in_flight:
+            await self._wait()
+        self._is_first_in_flight = True
+        try:
+            yield
+        finally:
+            self._is_first_in_flight = False
+            self._wake()
+
+    @asynccontextmanager
+    async def hold(self, charge: Charge, *, is_first: bool = False) -> AsyncGenerator[Charge]:
         """Hold what a try can cost; what it did cost must be in the charge at the end.
 
         A try for which too little is left waits for those in flight to turn out cheaper. Raises BudgetReached if it
@@ -83,7 +103,7 @@ class Budget:
             self.spent -= charge.cost or 0.0
             charge.cost = 0.0
         else:
-            await self._wait_for_room(charge)
+            await self._wait_for_room(charge, is_first=is_first)
         self.held += charge.most
         charge.counted = "held"
         try:
@@ -97,16 +117,24 @@ class Budget:
             self.unknown = self.unknown or charge.cost is None
             self._wake()
 
-    async def _wait_for_room(self, charge: Charge) -> None:
-        while self.limit is not None and self.spent + self.held + charge.most > self.limit:
+    async def _wait_for_room(self, charge: Charge, *, is_first: bool) -> None:
+        while self.limit is not None:
+            if self._is_first_in_flight and not is_first:
+                await self._wait()
+                continue
+            if self.spent + self.held + charge.most <= self.limit:
+                return
             if self.held <= 0 or self.spent + charge.most > self.limit:
                 raise BudgetReached(
                     f"the next call may cost up to ${charge.most:.4f} and could pass the budget of ${self.limit:g}; "
                     f"${self.spent:.4f} is spent"
                 )
-            room = asyncio.get_running_loop().create_future()
-            self._waiting.append(room)
-            await room
+            await self._wait()
+
+    async def _wait(self) -> None:
+        room = asyncio.get_running_loop().create_future()
+        self._waiting.append(room)
+        await room
 
     def _wake(self) -> None:
         """Let every try that waits for room look again."""
@@ -134,6 +162,7 @@ class Account:
     price: Price | None  # None if it is unknown: nothing is held then
     budget: Budget
     _stated: set[Modality] = field(default_factory=set[Modality])  # kinds of reply that have said what they cost
+    _answered: set[Modality] = field(default_factory=set[Modality])  # kinds of which a reply has come, whatever it says
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)  # of a try of any other kind
 
     def __post_init__(self) -> None:
@@ -148,11 +177,11 @@ class Account:
         `submitted` is the charge of a request that was submitted before. Raises BudgetReached for a try that could
         exceed the budget.
         """
-        async with self._turn(messages, request, submitted):
+        async with self._turn(messages, request, submitted) as is_first:
             charge = submitted or self.open(messages, request, self.endpoint.price_share(messages, request))
             self._bills.open.add(charge)
             try:
-                async with self.budget.hold(charge):
+                async with self.budget.hold(charge, is_first=is_first):
                     yield charge
             finally:
                 if not charge.cost:
@@ -166,27 +195,35 @@ class Account:
             return Charge(0.0, 0.0)
         reservation = build_reservation(messages, request, self.endpoint, self.price, share)
         most = self._bills.excess.max_cost(reservation.bound, reservation.price)
+        if not self._may_send_several(request.modality):
+            most = self.budget.max_cost(reservation)
         return Charge(most, reservation.expected, reservation)
 
     @asynccontextmanager
     async def _turn(
         self, messages: tuple[Message, ...], request: Request, submitted: Charge | None
-    ) -> AsyncGenerator[None]:
-        """Let tries of a kind that has said what it costs pass, and of any other one at a time."""
+    ) -> AsyncGenerator[bool]:
+        """Let tries of a kind that has said what it costs pass, and of any other one at a time. Yield whether it is
+        the first of its kind, which goes out alone."""
         if submitted is None and not self._may_send_several(request.modality):
             async with self._alone:
                 if not self._may_send_several(request.modality):
                     if isinstance(self.endpoint, BatchEndpoint):
                         self.endpoint.answer_soon(messages, request)
-                    yield
+                    if request.modality in self._answered:
+                        yield False
+                        return
+                    async with self.budget.send_first():
+                        yield True
                     return
-        yield
+        yield False
 
     def _may_send_several(self, modality: Modality) -> bool:
         return self.budget.limit is None or self.price in (None, FREE) or modality in self._stated
 
     def settle(self, charge: Charge, reply: EndpointReply, request: Request) -> Usage:
         """Count a try at what its reply states, or at its most if that is not all. Return the usage for the journal."""
+        self._answered.add(request.modality)
         usage = replace(reply.usage, images=0)
         if charge.reservation is None:
             charge.cost = charge.expected if usage.cost is None else usage.cost
