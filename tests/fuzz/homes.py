@@ -44,6 +44,7 @@ COMMANDS: dict[str, list[str]] = {  # each of which works in a sound home
     "correlate": ["correlate", "{run}", "{second}", "{third}", *HOME],
     "distribution": ["distribution", "{run}", *HOME],
     "figure": ["figure", "{run}", "{second}", "{sample}", *HOME],
+    "labels": ["labels", "{run}", *HOME],
     "relative": ["relative", "{run}", "{second}", "--baseline", "{run}", *HOME],
     "show": ["show", "{run}", "{sample}", *HOME],
     "show problems": ["show", "last", *HOME],
