@@ -60,7 +60,13 @@ def test_a_build_from_the_command_line_can_be_evaluated_and_has_a_status(tmp_pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("weave-recall", "--drawer", "copy"), "weave-recall has no role or option --drawer; its roles are --writer"),
+        (("weave-recall", "--drawer", "copy"), "weave-recall has no role or option --drawer; did you mean --writer or"),
+        (
+            ("weave-recall", "--paintr", "copy"),
+            "weave-recall has no role or option --paintr; did you mean --painter or --editor? its roles",
+        ),
+        (("weave-recall", "--out", "x", "--seeds"), "--seeds needs a value"),
+        (("weave-recall", "--writer", "--painter", "copy", "--out", "x"), "--writer needs a value"),
         (("weave-recall",), "give --out DIR"),
         (("weave-recall", "--out", "x", "--ray", "many"), "--ray many: give a number of workers, or auto"),
         (("weave-recall", "--out", "x", "--address", "auto"), "--address is about workers on Ray: give --ray N"),

@@ -132,13 +132,25 @@ def _build_completion(choices: Sequence[str]) -> dict[str, Any]:
     return {}
 
 
+def check_values(params: Iterable[object], args: Sequence[str]) -> None:
+    """Raise UserError where an option that needs a value is followed by another option, or by nothing."""
+    flags_with_value: set[str] = set()
+    for param in params:
+        settings = vars(param)
+        if not settings.get("is_flag"):
+            flags_with_value.update(settings["opts"])
+    for word, value in itertools.pairwise([*args, "--"]):
+        if word in flags_with_value and value.startswith("--") and word.startswith("--"):
+            raise UserError(f"{word} needs a value")
+
+
 class BenchmarkCommand(TyperCommand):
     """A command about one benchmark. Its help has a section for each subject."""
 
     benchmark_name = ""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        self._check_values(args)
+        check_values(self.params, args)
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
@@ -146,16 +158,6 @@ class BenchmarkCommand(TyperCommand):
             if "option_name" not in details or "possibilities" not in details:  # not an unknown option
                 raise
             raise self._unknown_option(details["option_name"], details["possibilities"]) from None
-
-    def _check_values(self, args: list[str]) -> None:
-        """Raise UserError where an option that needs a value is followed by another option."""
-        flags_with_value: set[str] = set()
-        for param in self.params:
-            if not vars(param).get("is_flag"):
-                flags_with_value.update(param.opts)
-        for word, value in itertools.pairwise([*args, "--"]):
-            if word in flags_with_value and value.startswith("--") and word.startswith("--"):
-                raise UserError(f"{word} needs a value")
 
     def _unknown_option(self, name: str, nearest: list[str]) -> UserError:
         suggestion = ""

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from weft.cli.benchmark_command import OWN_PREFIX, build_option, build_own_option
+from weft.cli.benchmark_command import OWN_PREFIX, build_option, build_own_option, check_values
 from weft.cli.help import CONTEXT_SETTINGS, keep_examples
 from weft.cli.options import DRY_RUN_HELP, parse_pairs
 from weft.errors import UserError
@@ -38,17 +38,19 @@ class RecipeCommand(TyperCommand):
     recipe_name = ""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        check_values(self.params, args)
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
             details = vars(error)
-            if "option_name" not in details:
+            if "option_name" not in details or "possibilities" not in details:  # not an unknown option
                 raise
+            nearest = f"did you mean {' or '.join(details['possibilities'])}? " if details["possibilities"] else ""
             roles = [param.opts[0] for param in self.params if str(param.name).startswith(ROLE_PREFIX)]
             own = [param.opts[0] for param in self.params if str(param.name).startswith(OWN_PREFIX)]
             raise UserError(
-                f"{self.recipe_name} has no role or option {details['option_name']}; its roles are {', '.join(roles)}, "
-                f"its options {', '.join(own) or 'none'}; `--help` lists all"
+                f"{self.recipe_name} has no role or option {details['option_name']}; {nearest}its roles are "
+                f"{', '.join(roles)}, its options {', '.join(own) or 'none'}; `--help` lists all"
             ) from None
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
