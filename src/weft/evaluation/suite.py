@@ -22,6 +22,7 @@ from weft.models import registry
 from weft.models.config import read_config
 from weft.models.registry import resolve_model
 from weft.results.index import RunEntry, list_runs
+from weft.results.settings import find_differing_settings
 from weft.results.titles import TitleInput, model_name
 from weft.store.journal import Journal
 from weft.types import Cell, Row, Table
@@ -161,6 +162,7 @@ def build_score_card(
         raise UserError(f"no run in {where} was made by `weft suite run`")
     sections = list(dict.fromkeys(section for runs in latest.values() for section in runs))
     notes = [note for section in sections for note in _compare_notes(section, latest)]
+    notes += [note for model, runs in latest.items() for note in _version_notes(model, runs)]
     max_scores = {section: _find_max_score(latest, section) for section in sections}
     scales = ", ".join(f"{section} of {score:g}" for section, score in max_scores.items() if score)
     caption = [*notes]
@@ -213,17 +215,23 @@ def find_suite_runs(journal: Journal, benchmarks: Any = None) -> dict[str, dict[
 
 
 def _find_latest(journal: Journal, benchmarks: Any) -> dict[str, dict[str, RunEntry]]:
-    """The latest runs of suites by model and section."""
+    """The runs of suites that were begun or continued last, by model and section; both as they first came up."""
+    runs = [run for run in list_runs(journal, benchmarks) if run.record.names.get("suite")]
+    last = {_place_of(run): run for run in runs}
     latest: dict[str, dict[str, RunEntry]] = {}
-    for run in sorted(list_runs(journal, benchmarks), key=lambda run: run.record.started):
-        names = run.record.names
-        section = names.get("suite", "")
-        if section:
-            model = model_name(TitleInput(run.record.manifest, names))
-            latest.setdefault(model, {})[section] = run
+    for run in sorted(runs, key=lambda run: run.record.started):
+        model, section = _place_of(run)
+        latest.setdefault(model, {})[section] = last[model, section]
     return latest
 
 
+def _place_of(run: RunEntry) -> tuple[str, str]:
+    """Return the row and the column of a run of a suite."""
+    return model_name(TitleInput(run.record.manifest, run.record.names)), run.record.names["suite"]
+
+
+# Settings of a run that are none of its model's: rows that differ in them were not measured alike.
+PROTOCOL_SETTINGS = ("strategy", "judge_repeats", "prompts", "benchmark_version", "limit", "sample")
 COST_CAPTION = (
     "Calls made for these runs, of model and judge. Replies cached by earlier runs cost nothing again. "
     "A dash: the price is not known."
@@ -236,12 +244,31 @@ AVERAGE_CAPTION = (
 
 def _compare_notes(section: str, latest: Mapping[str, Mapping[str, RunEntry]]) -> Iterator[str]:
     """Why a column's numbers do not compare, if so."""
-    manifests = [runs[section].record.manifest for runs in latest.values() if section in runs]
+    runs = [runs[section] for runs in latest.values() if section in runs]
+    manifests = [run.record.manifest for run in runs]
     judges = sorted({manifest.judge.name for manifest in manifests})
     if len(judges) > 1:
         yield f"{section} was judged by {' and by '.join(judges)}: its numbers do not compare."
     if len({manifest.dataset.digest for manifest in manifests}) > 1:
         yield f"{section}: these models were asked about different data; run the suite again."
+    settings = find_differing_settings([TitleInput(run.record.manifest, run.record.names) for run in runs])
+    shared = {*PROTOCOL_SETTINGS, *(name for manifest in manifests for name in manifest.options)}
+    for name, values in settings.items():
+        if name in shared or name.startswith("only "):
+            chosen = ", ".join(dict.fromkeys(values))
+            yield f"{section}: its runs differ in {name.replace('_', ' ')} ({chosen}): its numbers do not compare."
+
+
+def _version_notes(model: str, runs: Mapping[str, RunEntry]) -> Iterator[str]:
+    """Why a row's numbers are not of one model, if so."""
+    sections: dict[tuple[str, ...], list[str]] = {}
+    for section, run in runs.items():
+        identity = run.record.manifest.model
+        versions = (identity.version, *(part.version for part in identity.parts.values()))
+        sections.setdefault(tuple(filter(None, versions)), []).append(section)
+    if len(sections) > 1:
+        groups = "; ".join(", ".join(names) for names in sections.values())
+        yield f"{model}: its runs are of several versions ({groups}): run the suite again for one."
 
 
 def _find_max_score(latest: Mapping[str, Mapping[str, RunEntry]], section: str) -> float | None:
