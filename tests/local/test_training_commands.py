@@ -34,11 +34,15 @@ FEW = (*SMALL, "--steps", "1", "--batch", "4", "--rows", "20")
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure on few rows: what is measured is not the point here."""
-    from weft_tabletop.weaver.train import measure, planner, recall, visualizer
+    from weft_tabletop.weaver.train import joint, measure, planner, recall, visualizer
 
     for module, name in (
         (measure, "ANSWER_ROWS"),
         (measure, "PLAN_ROWS"),
+        (measure, "LOSS_ROWS"),
+        (joint, "PLAN_ROWS"),
+        (joint, "IMAGE_ROWS"),
+        (joint, "FEW_IMAGE_ROWS"),
         (planner, "PLAN_ROWS"),
         (planner, "FEW_PLAN_ROWS"),
         (visualizer, "IMAGE_ROWS"),
@@ -165,6 +169,48 @@ def test_a_state_that_something_else_wrote_is_one_line(tmp_path: Path):
     (tmp_path / "planner" / "state.pt").write_bytes(b"no state")
     with pytest.raises(UserError, match="training cannot go on from this.*remove it to begin again"):
         train(*words)
+
+
+@pytest.mark.parametrize("stage", ["adapters", "visualizer", "joint", "memory"])
+def test_every_stage_that_was_stopped_ends_in_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+):
+    from weft_tabletop.weaver.train import loop
+
+    class Stopped(BaseException):
+        pass
+
+    write = loop.write_checkpoint
+    written: list[int] = []
+
+    def write_and_stop(checkpoint: Any) -> None:
+        write(checkpoint)
+        written.append(checkpoint.step)
+        if len(written) == 3:
+            raise Stopped
+
+    few = (*SMALL, "--steps", "4", "--batch", "8", "--rows", "40")
+    planner = tmp_path / "planner"
+    if stage in ("adapters", "visualizer"):
+        train("tiny-weaver", "--stage", "planner", *FEW, "--out", planner)
+    words: tuple[Any, ...] = {
+        "adapters": ("tiny-weaver", "--stage", "planner", "--mix", "5g1u", "--start", planner, "--rank", "2", *few),
+        "visualizer": ("tiny-weaver", "--stage", "visualizer", "--planner", planner, *few),
+        "joint": ("tiny-weaver", "--stage", "joint", *few),
+        "memory": ("tiny", "--mix", "dialogues=.5", "--own", ".5", *SMALL, "--steps", "4", "--data", tmp_path / "data"),
+    }[stage]
+    if stage == "memory":
+        make("tabletop-weave-micro", tmp_path / "data", samples=5, seed=0)
+    train(*words, "--out", tmp_path / "whole")
+    with monkeypatch.context() as stopping, pytest.raises(Stopped):
+        stopping.setattr(loop, "write_checkpoint", write_and_stop)
+        train(*words, "--out", tmp_path / "W")
+    assert written == [0, 1, 2]
+    train(*words, "--out", tmp_path / "W")
+    weights = sorted(path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").rglob("*.safetensors"))
+    assert weights
+    for path in weights:
+        assert (tmp_path / "whole" / path).read_bytes() == (tmp_path / "W" / path).read_bytes()
 
 
 def test_training_that_was_killed_ends_in_the_same_weights(tmp_path: Path):
