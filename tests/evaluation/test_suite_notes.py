@@ -54,7 +54,7 @@ def test_rows_of_other_samples_or_options_are_told(tmp_path: Path):
 def test_a_row_of_several_versions_of_one_model_is_told(tmp_path: Path):
     home = tmp_path / "home"
     run(home, "first", model=Ours("1000"))
-    run(home, "second", model=Ours("1000"))
+    run(home, "second", model=Ours("1000"), history="none")
     assert card(home).notes == ()
     run(home, "first", model=Ours("2000"))
     assert card(home).notes == ("ours: its runs are of several versions (first; second): run the suite again for one.",)
