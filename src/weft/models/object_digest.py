@@ -420,7 +420,7 @@ class _Walk:
             return self.combine("path", str(value), self._weights.digest(str(value)))
         if isinstance(value, MappingProxyType):
             return self.combine("proxy", self._owned(value, dict(cast("Mapping[Any, Any]", value)), name))
-        content = describe_value(value, sampled=self._sampled)
+        content = describe_value(value, sampled=self._sampled or (self._optional and not self._in_library))
         if content is not None:
             return self._library_value(value, content, name)
         class_digest = self.visit(kind, name)
