@@ -53,7 +53,7 @@ def _build_question(judged_turn: JudgedTurn, asked: AtomQuestion, variant: str, 
     return judged_turn.ask(
         AM,
         fill_slots(judged_turn.rubrics.texts["answer"], slots),
-        object_schema(tokens={"type": "array", "items": object_schema(**entry)}),
+        object_schema(tokens={"type": "array", "items": object_schema(**entry), "minItems": 1}),
         material={"output": (judged_turn.image,), "accepted": tuple(map(Text, asked.accepted))},
         gold=asked,
         detail=facts,
