@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from weft.cli.app import app
 from weft.cli.wide_table import cut_columns
 from weft.errors import UserError
+from weft.report import plots
 from weft.training.checkpoint import (
     LOG_FILE,
     MANIFEST_FILE,
@@ -171,3 +172,10 @@ def test_a_measure_names_no_file_elsewhere(tmp_path: Path, monkeypatch: pytest.M
     done = CliRunner().invoke(app, ["train", "curve", "packed.jsonl", "-m", name, "--out", "a/b/c"])
     assert done.exit_code == 0, done.output
     assert {path.parent for path in tmp_path.rglob("training*")} == {tmp_path / "a/b/c"}
+
+
+def test_steps_are_drawn_to_scale():
+    rows = [{"run": "a", "step": step, "value": 1.0} for step in (0, 10, 1000)]
+    specification = plots.curve_chart(rows, x="step", y="value", series="run", title="Loss").to_dict()
+    assert {layer["encoding"]["x"]["type"] for layer in specification["layer"]} == {"quantitative"}
+    assert {layer["encoding"]["y"]["title"] for layer in specification["layer"]} == {"Loss"}

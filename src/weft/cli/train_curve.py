@@ -105,13 +105,12 @@ def _write(curves: "Sequence[Curve]", names: Sequence[str], shown: Sequence[str]
         points: list[dict[str, Any]] = []
         for one, name in zip(curves, names, strict=True):
             points += [
-                {"run": name, "step": line["step"], measure: line[measure], "low": None, "high": None}
+                {"run": name, "step": line["step"], "value": line[measure]}
                 for line in one.lines
                 if isinstance(line.get(measure), int | float)
             ]
-        top = max(1.0, *(point[measure] for point in points)) if points else 1.0
         points.sort(key=lambda point: point["step"])
         if len({point["step"] for point in points}) > 1:
-            chart = plots.line_chart(points, x="step", y=measure, series="run", title=measure.capitalize(), top=top)
+            chart = plots.curve_chart(points, x="step", y="value", series="run", title=measure.capitalize())
             written += plots.save(chart, out / f"training-{re.sub(NO_NAME, '-', measure)[:100]}")
     return written

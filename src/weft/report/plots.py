@@ -91,6 +91,19 @@ def line_chart(
     return with_style(alt.layer(bands, *lines, marks))
 
 
+def curve_chart(rows: Rows, *, x: str, y: str, series: str, title: str) -> Any:
+    """Return lines over a number that is drawn to scale, such as the steps of training; without intervals."""
+    import altair as alt
+
+    styles = Series(rows, series)
+    base = base_chart(styles.rows, title, 460, 280)
+    position = alt.X(f"{x}:Q", axis=alt.Axis(grid=False))
+    value = alt.Y(f"{y}:Q", scale=alt.Scale(zero=False), title=title)
+    lines = styles.line_layers(base, position, value, width=1.5 if styles.is_many else 2.5)
+    points = base.mark_point(size=40, filled=True, opacity=1)
+    return with_style(alt.layer(*lines, points.encode(position, value, styles.color(), shape=styles.shape())))
+
+
 def bar_chart(rows: Rows, *, x: str, y: str, title: str) -> Any:
     """Return bars with their intervals and the value above. Names break at their commas."""
     import altair as alt
