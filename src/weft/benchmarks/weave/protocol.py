@@ -201,14 +201,16 @@ class Weave(Benchmark):
     def _assess_image(self, metric: str, judged_turn: JudgedTurn) -> Iterator[Assessment]:
         """Yield our question or verdict, and under `official` the scripts' question if it shows other images."""
         strict = self._strict_images(metric, judged_turn)
-        released = self._released_images(metric, judged_turn)
         may_be_asked_again = False
         if isinstance(strict, Verdict):
             yield strict
             may_be_asked_again = strict.value is None and not judged_turn.is_precomputed
         else:
             yield rubric.build_image_question(metric, judged_turn, strict)
-        if judged_turn.options.official and released != strict and not may_be_asked_again:
+        if not judged_turn.options.official or may_be_asked_again:
+            return
+        released = self._released_images(metric, judged_turn)
+        if released != strict:
             yield rubric.build_image_question(metric, judged_turn, released, variant=OFFICIAL_VARIANT)
 
     def _strict_images(self, metric: str, judged_turn: JudgedTurn) -> tuple[Image | None, ...] | Verdict:
