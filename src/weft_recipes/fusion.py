@@ -37,11 +37,15 @@ from weft_recipes.fusion_prompts import (
 from weft_recipes.originals import IMAGE_SUFFIXES, digest_lines, digest_originals, list_originals, load_original
 from weft_recipes.stand_ins import fusion_reply
 
+Captions = Annotated[str, Meta(description="A text file with one caption a line, of which inputs are drawn.")]
+Originals = Annotated[str, Meta(description="A folder of images that are used as inputs; nothing is drawn.")]
+Inputs = Annotated[int, Meta(ge=2, le=3, description="Inputs of a dialogue.")]
+
 
 class FusionOptions(GateOptions, frozen=True):
-    captions: Annotated[str, Meta(description="A text file with one caption a line, of which inputs are drawn.")] = ""
-    originals: Annotated[str, Meta(description="A folder of images that are used as inputs; nothing is drawn.")] = ""
-    inputs: Annotated[int, Meta(ge=2, le=3, description="Inputs of a dialogue.")] = 2
+    captions: Captions = ""
+    originals: Originals = ""
+    inputs: Inputs = 2
     questions: Annotated[float, Meta(ge=0, le=1, description="Share of dialogues with a question at the end.")] = 0.2
 
 

@@ -24,12 +24,13 @@ def test_list_names_every_recipe_with_its_roles():
     assert [line.split()[0] for line in text.splitlines()[:-1:2]] == [
         "tabletop-fusion",
         "tabletop-recall",
+        "weave-100k",
         "weave-derive",
         "weave-fusion",
         "weave-recall",
         "weave-sequence",
     ]
-    assert text.count("roles: writer, painter, editor, mender, checker") == 5
+    assert text.count("roles: writer, painter, editor, mender, checker") == 6
 
 
 def test_show_draws_the_steps_with_who_is_asked():

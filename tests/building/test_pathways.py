@@ -31,7 +31,7 @@ ROLES = {
 
 def request(recipe: str, out: Path, models: PapersModels, seeds: int = 24, **more: Any) -> BuildRequest:
     roles = {role: models.name(role) for role in ("writer", "painter", "editor", "checker")}
-    if recipe != "weave-fusion":  # two painters, of which the better image stays
+    if recipe in ("weave-recall", "weave-sequence"):  # two painters, of which the better image stays
         roles = {**roles, "painter": f"{models.name('painter')},{models.name('editor')}"}
         del roles["editor"]
     return BuildRequest(recipe, out, roles, seeds, retry_policy=QUICK, **more)
