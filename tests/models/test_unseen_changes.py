@@ -16,9 +16,11 @@ from PIL import Image
 
 import weft
 from weft.errors import ReuseWarning
+from weft.models.endpoint import Endpoint, EndpointReply
 from weft.models.object_digest import digest_object, digest_roughly
 from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
+from weft.types import Message, Request, Text
 
 
 def version(model: Any, home: Path) -> str:
@@ -259,6 +261,15 @@ class Versioned:
         return str(self.step)
 
 
+class VersionedEndpoint(Endpoint):
+    def __init__(self, step: str) -> None:
+        super().__init__("mine", version="1")
+        self.step = step
+
+    async def send(self, messages: tuple[Message, ...], request: Request) -> EndpointReply:
+        return EndpointReply((Text(self.step),), "answered")
+
+
 class VersionedJudge:
     name, version = "strict", "1"
 
@@ -283,8 +294,12 @@ def test_a_version_that_stays_while_values_change_is_believed_and_it_is_said(toy
     for _ in range(2):  # not the first time alone
         (note,) = notes_of(toy, home, Versioned("step-1000"), VersionedJudge(5))
         assert "the code or a value of ours has changed, its version '1' has not: answers of weave-ours" in note
+    assert not notes_of(toy, home, VersionedEndpoint("step-2000"), VersionedJudge(5))
+    assert not notes_of(toy, home, VersionedEndpoint("step-2000"), VersionedJudge(5))
+    (note,) = notes_of(toy, home, VersionedEndpoint("step-1000"), VersionedJudge(5))
+    assert "a value of mine has changed, its version '1' has not" in note
     (note,) = notes_of(toy, home, Versioned("step-2000"), VersionedJudge(10))
-    assert "a value of strict has changed" in note and "verdicts of weave-ours" in note
+    assert "a value of strict has changed" in note and "verdicts of weave-" in note
 
 
 def test_weights_are_not_read_for_a_model_that_has_a_version():

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from weft.models.code_digest import belongs_to_weft, is_installed_class
 from weft.models.endpoint import Endpoint
-from weft.models.object_digest import digest_object
+from weft.models.object_digest import digest_object, digest_roughly
 from weft.store.manifest import DERIVED_VERSIONS
 
 if TYPE_CHECKING:
@@ -78,10 +78,13 @@ def derive_version(
 
 def identify_endpoint(endpoint: Endpoint, home: Path, *, from_file: bool) -> Endpoint:
     """Return the endpoint. If it is the user's own and has no version, it gets one that is derived from it."""
-    declared = endpoint.identity.get("version")
-    if is_installed_class(type(endpoint)) or (declared is not None and not is_derived(str(declared))):
+    if is_installed_class(type(endpoint)):
         return endpoint
+    declared = endpoint.identity.get("version")
     own = {name: value for name, value in vars(endpoint).items() if name not in Endpoint.__annotations__}
+    if declared is not None and not is_derived(str(declared)):
+        endpoint.code_digest = digest_roughly((type(endpoint), own))
+        return endpoint
     identity = {key: value for key, value in endpoint.identity.items() if key != "version"}
     derived = derive_version((type(endpoint), own), home, identity, from_file=from_file, owner=endpoint)
     endpoint.identity = {**identity, "version": derived.version}
