@@ -42,7 +42,7 @@ from weft.models.baselines import ReferenceModel
 from weft.models.config import default_home
 from weft.report import document, frame, site
 from weft.report.charts import Plot
-from weft.report.grid import build_grid, check_grid_choice
+from weft.report.grid import build_grid, check_grid_choice, label_grid
 from weft.report.published_plots import build_published_plots
 from weft.report.render import render
 from weft.report.row_groups import arrange_rows
@@ -405,6 +405,7 @@ def report(
     choices = parse_choices(selection, format)
     if by:
         tables = [build_grid(runs, by, metric, baseline).table]
+        choices = label_grid(choices, runs, by, metric)
     elif over:
         tables = list(build_seed_tables(group_runs(runs, over)))
     else:

@@ -16,7 +16,9 @@ from weft.errors import UserError
 from weft.report import plots
 from weft.report.compare import compare
 from weft.report.ranking import rank_cells
+from weft.report.render import render
 from weft.results.settings import list_settings, order_values, read_setting
+from weft.types import Table
 from weft_tabletop.make import make
 
 
@@ -192,3 +194,17 @@ def test_settings_have_the_names_that_users_write(made: Any):
     strategies = ["best-of:10", "best-of:2", "cot", "none"]
     assert order_values(strategies, benchmark, "strategy") == ["none", "best-of:2", "best-of:10", "cot"]
     assert order_values(["1.5", "not set", "0.5"], benchmark, "temperature") == ["not set", "0.5", "1.5"]
+
+
+def test_tables_in_latex_have_labels_of_their_own(made: Any):
+    runs = pick(made, "oracle full 0", "oracle none 0", "copy full", "copy none")
+
+    def labels(text: str) -> list[str]:
+        return re.findall(r"\\label{(.*?)}", text)
+
+    by_history = labels(api.report(runs, "latex", by="model,history", metric="key-point"))
+    assert by_history == ["tab:weft-weave-key-point-by-model-history"]
+    assert labels(api.report(runs, "latex", by=["model", "history"], label="tab:mine")) == ["tab:mine"]
+    own = labels(api.report(runs, "latex", tables="1"))
+    agreed = [labels(render([Table(title, ("n",), ())], [], "latex")) for title in ("Correlations: RP", "Table of r")]
+    assert [own, *agreed] == [["tab:weft-weave-1"], ["tab:weft-correlations-rp-1"], ["tab:weft-table-of-r-1"]]

@@ -8,6 +8,7 @@ Runs that differ only in their seed are one row. Changes are paired: over the tu
 both scored, with 95% intervals by dialogue.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -22,6 +23,7 @@ from weft.report.grid_plot import build_grid_plot
 from weft.report.layout import name_beside
 from weft.report.seeds import NOTE as SEEDS_NOTE
 from weft.report.seeds import PooledRun, mean_over_seeds
+from weft.report.select import Choices
 from weft.results.run import Run, estimate_terms, headline_parts, scored_terms
 from weft.stats.paired import compare_pairs, compare_relative
 from weft.types import Cell, Row, Table, Verdict
@@ -82,6 +84,13 @@ def build_grid(runs: Sequence[Run], by: str | Sequence[str], metric: str = "", b
     )
     change = name_beside(layout.groups, RELATIVE_CHANGE)
     return Grid(table, build_grid_plot(layout, table, _score_column(layout, metric), change))
+
+
+def label_grid(choices: Choices, runs: Sequence[Run], by: str | Sequence[str], metric: str = "") -> Choices:
+    """Return choices with a label for LaTeX that is none of the benchmark's own tables', unless they have one."""
+    names = [by] if isinstance(by, str) else list(by)
+    words = "-".join(filter(None, [runs[0].benchmark.name, metric, "by", *names]))
+    return replace(choices, label=choices.label or "tab:weft-" + re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-"))
 
 
 def find_metric(benchmark: Benchmark, name: str) -> str:

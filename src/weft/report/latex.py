@@ -19,6 +19,7 @@ from weft.results.summary import Summary, describe_runs
 from weft.types import Cell, Row, Table
 
 DEFAULT_LABEL = "tab:weft"
+MAX_ABOUT = 40  # characters of a title in a label
 MAX_FLOATS = 16  # floats that LaTeX holds before it must place them
 RESIZE = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
@@ -49,7 +50,7 @@ def render_latex(
     rivals = select_rivals(tables, choices.rank)
     floats: list[list[str]] = []
     for number, table in tables.items():
-        label = _label_of(number, len(tables), choices.label, benchmark)
+        label = _label_of(number, len(tables), choices.label, benchmark or table.title)
         floats += _build_floats(_plan(number, table, whole[number], label, choices, rivals, published_judge))
     lines = _header([line for float_lines in floats for line in float_lines])
     lines += map(_comment, describe_runs(runs))
@@ -77,14 +78,13 @@ def _check_choices(tables: Mapping[int, Table], choices: Choices) -> None:
         raise UserError("--caption is LaTeX: its braces are not in pairs, or it ends in a backslash")
 
 
-def _label_of(number: int, count: int, label: str, benchmark: str) -> str:
-    """Return the label of a table. A single table has the label that was chosen; else it begins with that."""
+def _label_of(number: int, count: int, label: str, about: str) -> str:
+    """Return the label of a table. A single table has the label that was chosen; else it begins with that. `about`: the
+    benchmark or the table's title, so that tables of several files have labels of their own."""
     if label and count == 1:
         return label
-    prefix = label or DEFAULT_LABEL
-    if benchmark:
-        prefix += "-" + re.sub(r"[^A-Za-z0-9]+", "-", benchmark)
-    return f"{prefix}-{number}"
+    words = re.sub(r"[^A-Za-z0-9]+", "-", about).strip("-")[:MAX_ABOUT].strip("-")
+    return "-".join(filter(None, (label or DEFAULT_LABEL, words.lower(), str(number))))
 
 
 def _header(lines: Sequence[str]) -> list[str]:
