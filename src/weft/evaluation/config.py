@@ -62,7 +62,10 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     ] = None
     strategy: Annotated[str, CliField("Test-time strategy: none, cot, self-verify:N, best-of:N.", "model")] = "none"
     prompts: Annotated[
-        str, CliField("'weft', or 'official:DIR' for the paper's prompts from a checkout of its repository.", "judge")
+        str,
+        CliField(
+            "'weft', or 'official:PATH' for the paper's prompts: a checkout of its repository, or a file.", "judge"
+        ),
     ] = "weft"
     model_options: Annotated[
         Mapping[str, Any],
