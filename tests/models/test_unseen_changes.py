@@ -8,7 +8,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -245,7 +245,9 @@ def test_a_file_that_a_model_names_is_named_in_the_note(tmp_path: Path, monkeypa
         return read(want).read()
 
     assert "prompt.txt" in note(Ours("prompt.txt"), tmp_path) and "prompt.txt" in note(by_constant, tmp_path)
+    assert "prompt.txt" in note(Ours(cast(Any, Path("prompt.txt"))), tmp_path)
     assert "(open)" in note(by_another_name, tmp_path)
+    assert note(Ours(__file__), tmp_path) == "", "code counts by itself"
     assert note(Ours("a prompt. Or two."), tmp_path) == "" == note(Ours("missing.txt"), tmp_path)
 
 

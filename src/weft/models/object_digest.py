@@ -417,7 +417,7 @@ class _Walk:
         if isinstance(value, enum.Enum):
             return self.combine("enum", self.visit(kind, name), value.name, self._attributes(vars(value), name))
         if isinstance(value, PurePath):
-            return self.combine("path", str(value), self._weights.digest(str(value)))
+            return self.combine("path", self._plain(str(value)))
         if isinstance(value, MappingProxyType):
             return self.combine("proxy", self._owned(value, dict(cast("Mapping[Any, Any]", value)), name))
         content = describe_value(value, sampled=self._sampled or (self._optional and not self._in_library))

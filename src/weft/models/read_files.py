@@ -31,8 +31,11 @@ def readers_in(code: CodeType) -> list[str]:
 
 
 def named_file(text: str) -> str:
-    """Return a text that is the path of a file, "" for any other; a file of an installed package does not change."""
+    """Return a text that is the path of a file, "" for any other. Code counts by itself, and a file of an installed
+    package does not change."""
     if not 0 < len(text) <= MAX_PATH_CHARS or "\n" in text or "\0" in text or not ("/" in text or Path(text).suffix):
+        return ""
+    if Path(text).suffix == ".py":
         return ""
     try:
         is_file = Path(text).expanduser().is_file()
