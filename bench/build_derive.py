@@ -21,7 +21,7 @@ import chess
 from building.test_derive import is_right, material, measure_steps
 from weft_recipes.derive.chess_dialogues import plan_chess
 from weft_recipes.derive.jigsaw import NoPuzzle, make_puzzle
-from weft_recipes.derive.puzzle_pictures import draw_subject
+from weft_recipes.derive.puzzle_images import draw_subject
 
 
 def check_chess(seed: int) -> tuple[str, int, bool]:

@@ -35,7 +35,7 @@ from weft_recipes.derive.chess_rules import (
     without_en_passant,
     write_fen,
 )
-from weft_recipes.derive.plan import Plan, PlannedTurn
+from weft_recipes.derive.plan import DialoguePlan, PlannedTurn
 
 SIDES = {"w": "White", "b": "Black"}
 MAX_GAMES = 200
@@ -51,7 +51,7 @@ class ChessPlan(Struct, frozen=True):
     """A dialogue about one position."""
 
     positions: tuple[Position, ...]  # what the images show
-    plan: Plan
+    plan: DialoguePlan
     question: str  # its kind
 
 
@@ -172,7 +172,7 @@ def _build_plan(position: Position, choice: Choice, question: str, rng: Random) 
         reply = rng.choice(replies)
         positions.append(play(best, reply))
         turns.append(_plan_move(best, reply, answer, len(positions), "Go on from the position that you chose. "))
-    return ChessPlan(tuple(positions), Plan("chess_game", tuple(turns)), question)
+    return ChessPlan(tuple(positions), DialoguePlan("chess_game", tuple(turns)), question)
 
 
 def _plan_move(position: Position, move: Move, base: int, number: int, opening: str = "") -> PlannedTurn:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from PIL import Image as Pillow
 from PIL import ImageDraw, ImageFont, ImageOps
 
-from weft_recipes.derive.plan import Plan, PlannedTurn
+from weft_recipes.derive.plan import DialoguePlan, PlannedTurn
 
 LETTERS = "ABCDEF"
 GAP = (128, 128, 128)
@@ -62,7 +62,7 @@ def make_puzzle(subject: Pillow.Image, rng: Random, alternatives: int) -> Puzzle
     raise NoPuzzle("its parts look alike")
 
 
-def plan_jigsaw(puzzle: Puzzle) -> Plan:
+def plan_jigsaw(puzzle: Puzzle) -> DialoguePlan:
     """Return the dialogue: each piece is tried, then the right one is named."""
     turns: list[PlannedTurn] = []
     letters = LETTERS[: len(puzzle.filled)]
@@ -90,7 +90,7 @@ def plan_jigsaw(puzzle: Puzzle) -> Plan:
             gold={"question": "jigsaw", "option": puzzle.answer},
         )
     )
-    return Plan("visual_jigsaw", tuple(turns))
+    return DialoguePlan("visual_jigsaw", tuple(turns))
 
 
 def difference(first: Pillow.Image, second: Pillow.Image) -> float:

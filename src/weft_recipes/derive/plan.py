@@ -24,14 +24,14 @@ class PlannedTurn(Struct, frozen=True):
     gold: Any = None  # what a program can check the reference by
 
 
-class Plan(Struct, frozen=True):
+class DialoguePlan(Struct, frozen=True):
     """A dialogue in words."""
 
     domain: str
     turns: tuple[PlannedTurn, ...]
 
 
-def to_draft(plan: Plan, images: list[Image], texts: list[str]) -> Draft:
+def to_draft(plan: DialoguePlan, images: list[Image], texts: list[str]) -> Draft:
     """Return the dialogue, with a text for each turn."""
     turns = [
         DraftTurn(text, turn.kind, turn.makes, turn.answer, dict(turn.key_points), gold=turn.gold)

@@ -27,8 +27,8 @@ from weft.untrusted import read_file
 from weft_recipes.derive.chess_board import choose_style, draw_board
 from weft_recipes.derive.chess_dialogues import plan_chess
 from weft_recipes.derive.jigsaw import NoPuzzle, make_puzzle, plan_jigsaw
-from weft_recipes.derive.plan import Plan, to_draft
-from weft_recipes.derive.puzzle_pictures import draw_subject
+from weft_recipes.derive.plan import DialoguePlan, to_draft
+from weft_recipes.derive.puzzle_images import draw_subject
 from weft_recipes.originals import IMAGE_SUFFIXES, digest_originals, list_originals
 
 CHESS_SHARE = 2196 / (2196 + 1286)  # of WEAVE-100k's chess and jigsaw dialogues, Table 5
@@ -101,7 +101,7 @@ class Derive(Recipe):
         return replace(row, facts={"plan": plan, "images": images})
 
     async def reword(self, row: Row, context: Context) -> Row:
-        plan: Plan = row.facts["plan"]
+        plan: DialoguePlan = row.facts["plan"]
         texts = [turn.text for turn in plan.turns]
         if not context.has("writer"):
             return replace(row, facts={**row.facts, "texts": texts})
@@ -150,13 +150,13 @@ def keeps_meaning(before: str, after: str, words: Sequence[str], images: int) ->
     return all(word.lower() in lowered for word in words)
 
 
-def _make_chess(rng: Random, facts: Mapping[str, Any], side: int) -> tuple[Plan, list[Pillow.Image]]:
+def _make_chess(rng: Random, facts: Mapping[str, Any], side: int) -> tuple[DialoguePlan, list[Pillow.Image]]:
     planned = plan_chess(rng, facts["alternatives"])
     style = choose_style(rng, side)
     return planned.plan, [draw_board(position, style) for position in planned.positions]
 
 
-def _make_jigsaw(rng: Random, facts: Mapping[str, Any], side: int) -> tuple[Plan, list[Pillow.Image]]:
+def _make_jigsaw(rng: Random, facts: Mapping[str, Any], side: int) -> tuple[DialoguePlan, list[Pillow.Image]]:
     """Return a puzzle's dialogue and its images. Raises Dropped for an original of which none can be made."""
     if "original" in facts:
         try:
