@@ -214,9 +214,11 @@ class Provider:
     @staticmethod
     def completion(seen: Seen, message: dict[str, Any], finish: str = "stop") -> web.Response:
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
+        message = dict(message)
+        likely = {"logprobs": message.pop("logprobs")} if "logprobs" in message else {}
         body = {
             "id": "x", "model": seen.body["model"], "created": int(time.time()), "usage": usage,
-            "choices": [{"index": 0, "finish_reason": finish, "message": message}],
+            "choices": [{"index": 0, "finish_reason": finish, "message": message, **likely}],
         }  # fmt: skip
         return web.json_response(body)
 

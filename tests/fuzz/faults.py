@@ -15,6 +15,7 @@ from weft.calls.caller import RetryPolicy
 
 QUICK = RetryPolicy(tries=12, rate_limit_tries=12, base=0.001, cap=0.01)
 SHARE = 0.3
+JUDGES = {"geneval2": "logprobs"}  # where words are not enough
 
 
 def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
@@ -33,7 +34,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
                 name,
                 data=data,
                 model=f"openai-chat/model@{provider.url}",
-                judge=f"openai-chat/judge@{provider.url}",
+                judge=f"{JUDGES.get(name, 'openai-chat')}/judge@{provider.url}",
                 home=folder / "faults" / f"{name}-{share}",
                 retry_policy=QUICK,
             )

@@ -7,6 +7,7 @@ import asyncio
 import base64
 import hashlib
 import json
+import math
 import random
 from typing import Any
 
@@ -23,9 +24,12 @@ def answer(seen: Seen) -> dict[str, Any]:
     first = next(message["content"] for message in seen.body["messages"] if message["role"] == "user")
     digest = hashlib.sha256(json.dumps(first).encode()).hexdigest()
     asked = seen.body.get("response_format")
-    if asked is not None:
+    likely = say_likely("Yes", int(digest[:4], 16) / 0xFFFF) if seen.body.get("logprobs") else {}
+    if asked is not None and 1 not in (seen.body.get("max_tokens"), seen.body.get("max_completion_tokens")):
         schema = asked["json_schema"]["schema"]
-        return {"role": "assistant", "content": json.dumps(filled(schema, random.Random(digest)))}
+        return {**likely, "role": "assistant", "content": json.dumps(filled(schema, random.Random(digest)))}
+    if likely:
+        return likely
     if "image" in (seen.body.get("modalities") or ()):
         picture = base64.b64encode(drawn(digest, 64)).decode()
         return {
@@ -34,6 +38,15 @@ def answer(seen: Seen) -> dict[str, Any]:
             "images": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}],
         }
     return {"role": "assistant", "content": "ABCD"[int(digest[:4], 16) % 4]}
+
+
+def say_likely(word: str, share: float) -> dict[str, Any]:
+    """A word, how likely it was, and the other."""
+    tokens = [
+        {"token": one, "logprob": math.log(max(chance, 1e-6))} for one, chance in ((word, share), ("No", 1 - share))
+    ]
+    first = {**tokens[0], "top_logprobs": tokens}
+    return {"role": "assistant", "content": word, "logprobs": {"content": [first]}}
 
 
 def filled(schema: dict[str, Any], chance: random.Random) -> Any:

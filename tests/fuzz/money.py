@@ -28,7 +28,8 @@ from weft.types import Message, Model, Reply, Request, Text, Usage
 from weft.workspace import Workspace
 from wires import http_models
 
-OWN_WIRE = "served"  # `weft serve` speaks for a model of weft's own: whom it calls is billed
+# `weft serve` speaks for a model of weft's own: whom it calls is billed; `logprobs/` is a chat of openai-chat's kind
+OTHER_WIRES = {"served", "logprobs"}
 QUICK = RetryPolicy(
     tries=3, rate_limit_tries=3, empty_tries=2, unreachable_tries=10**9, base=0.0005, cap=0.001, max_wait=60
 )
@@ -37,7 +38,7 @@ MODALITIES: tuple[Any, ...] = ("text", "image", "interleaved")
 
 
 def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
-    missing = set(http_models("http://127.0.0.1")) - set(FAKES) - {OWN_WIRE}
+    missing = set(http_models("http://127.0.0.1")) - set(FAKES) - OTHER_WIRES
     if missing:
         raise Broken(f"no fake of {', '.join(sorted(missing))}, so no run with a budget can be tried there")
     done: Counter[str] = Counter()
