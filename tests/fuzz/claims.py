@@ -28,10 +28,18 @@ IDENTITIES: list[dict[str, Any]] = [
     {"provider": "served", "model": "m", "url": f"{URL}/v1", "claim": {}, "seed": 0},
     {"provider": "python", "model": "m", "version": "1", "where": "", "options": {"seed": 3}},
 ]
+
+
+def likely(text: str) -> dict[str, Any]:
+    """The one token of an answer, for the judge that reads how likely it was."""
+    token = {"token": text, "logprob": -0.1}
+    return {"content": [{**token, "top_logprobs": [token]}]}
+
+
 LINES: dict[str, Any] = {  # by the kind of a batch service: a line that answers, with the score 7
     "OpenAIBatches": lambda name, text: {
         "custom_id": name,
-        "response": {"status_code": 200, "body": {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}},
+        "response": {"status_code": 200, "body": {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}, "logprobs": likely(text)}]}},
     },
     "GeminiBatches": lambda name, text: {
         "key": name,
