@@ -134,7 +134,7 @@ class _RayCrew:
         _, RayError = import_ray_errors()
 
         try:
-            opened = await self._keeper.open.remote(request, run, str(Path.cwd()), self._workers)
+            opened = await self._keeper.open.remote(request, run, str(Path.cwd()), self._workers, os.getpid())
             problems = await asyncio.gather(*(worker.is_ready.remote() for worker in self._workers))
         except RayError as error:
             raise UserError(f"keeper and workers could not be started: {last_line(str(error))}") from None

@@ -22,7 +22,7 @@ from weft.calls.roles import ModelsByRole
 from weft.calls.sending import EndpointDown, RunHalted
 from weft.errors import BudgetReached, StoreError, UnusableJudge, UserError, WeftError
 from weft.models.endpoint import NO_RETRY, TRANSIENT, CallError, Endpoint, EndpointReply, Retry, TaskEndpoint
-from weft.ray_cluster import import_ray_errors
+from weft.ray_cluster import import_ray_errors, is_running
 from weft.types import Message, Reply, Request, Takes
 
 MAX_DEATHS = 3  # workers that one call, or one row, may take with it
@@ -151,11 +151,20 @@ def _may_restart(error: Exception) -> bool:
 
 
 class Keeper:
-    """A Ray actor: the models of a build by role, for all its workers."""
+    """A Ray actor: the models of a build by role, for all its workers.
 
-    async def open(self, request: BuildRequest, run: str, folder: str, workers: Sequence[Any]) -> Any:
-        """Open journal and models. Return cards of the players and rows in flight, or the error."""
+    Ray ends some time after a command that was killed. Until then the keeper calls nothing more: the same command may
+    go on meanwhile, and would pay for these calls as well.
+    """
+
+    async def open(self, request: BuildRequest, run: str, folder: str, workers: Sequence[Any], command: int) -> Any:
+        """Open journal and models. Return cards of the players and rows in flight, or the error.
+
+        `command` is the process that builds, on this machine.
+        """
         self._closing = AsyncExitStack()
+        self._command = str(command)
+        self._sees_command = is_running(self._command)  # not from within a container of its own
         try:
             os.chdir(folder)
             _, workspace, endpoints, _ = prepare(request)
@@ -175,6 +184,8 @@ class Keeper:
     async def reply(self, role: str, messages: tuple[Message, ...], request: Request, worker: int) -> Any:
         """Return the reply, or the error that ends the build."""
         CALLER.set(worker)
+        if self._sees_command and not is_running(self._command):
+            self._models.halt.stop(StoreError("the command that asked for this build has ended"))
         try:
             reply: Reply = await self._models.callers[role].reply(messages, request)
         except RunHalted as error:
