@@ -90,8 +90,11 @@ def _possible(benchmark: Benchmark, question: Question, metric: str, text: str) 
     at = text.find("{")
     while at != -1:
         try:
-            found, _ = decoder.raw_decode(text, at)
-            marks = benchmark.to_scores(question, fit_schema(found, question.accepted_schema or question.schema))
+            found, end = decoder.raw_decode(text, at)
+            parsed = benchmark.parse_text(question, text[at:end])
+            if parsed is None:
+                parsed = fit_schema(found, question.accepted_schema or question.schema)
+            marks = benchmark.to_scores(question, parsed)
             yield from (mark.value for mark in marks if mark.metric == metric)
         except (ValueError, RecursionError, UnusableReply, KeyError, TypeError):
             pass

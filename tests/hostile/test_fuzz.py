@@ -10,7 +10,7 @@ from fuzz.__main__ import PARTS
 COUNTS = {
     "replies": 100,
     "bodies": 20,
-    "fences": 14,
+    "fences": 40,
     "requests": 50,
     "cards": 200,
     "batches": 50,
