@@ -280,6 +280,9 @@ def _check_script(script: Mapping[str, Any], count: int) -> None:
     captions = [str(caption).strip().lower() for caption in script["captions"]]
     if "" in captions or len(set(captions)) < count:
         raise Dropped("two inputs are the same, or one is empty")
+    compared = [point["image"] for point in script["points"]]
+    if len(set(compared)) < len(compared):
+        raise Dropped("two key points compare with one image", script["fusion"])
     for point in script["points"]:
         if point["image"] > count or point["requirement"].count(MARKER) != 1:
             raise Dropped("a key point's image marker is missing, or its image is", point["requirement"])

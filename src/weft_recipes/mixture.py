@@ -82,8 +82,8 @@ class Weave100k(Recipe):
                 raise UserError(f"--mix {entry}: give a weight, such as {name}=1") from None
             if not 0 <= weights[name] < float("inf"):
                 raise UserError(f"--mix {entry}: a weight is a number from 0")
-        if not any(weights.values()):
-            raise UserError(f"--mix {self.options.mix}: no pathway has a weight")
+        if not 0 < sum(weights.values()) < float("inf"):
+            raise UserError(f"--mix {self.options.mix}: no pathway has a weight, or they are too large")
         return weights
 
     @cached_property

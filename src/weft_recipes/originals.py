@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from weft.benchmarks.record_files import digest_dataset
 from weft.building.recipe import Dropped
 from weft.errors import ImageError, UserError
 from weft.store.blobs import Blobs
@@ -22,8 +23,8 @@ def list_originals(folder: Path, option: str = "--originals") -> list[Path]:
 
 
 def digest_originals(files: Sequence[Path]) -> str:
-    """Return a digest of the files' names and sizes, by which a build knows that they are the same."""
-    return digest_lines([f"{file.name} {file.stat().st_size}" for file in files])
+    """Return a digest of the files' names, sizes and ends, by which a build knows that they are the same."""
+    return digest_dataset([], [(file.name, file) for file in files])[:16]
 
 
 def digest_lines(lines: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """`weave-recall`: something is removed, other things happen, and it is wanted back."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -43,6 +43,10 @@ class Recall(RoundsRecipe):
     def find_problem(self, script: Mapping[str, Any]) -> str:
         return find_script_problem(script)
 
+    def find_orphans(self, script: Mapping[str, Any], lost: Collection[int]) -> Collection[int]:
+        """What was not removed is not restored. Round k makes image k + 1."""
+        return (int(script["restored_in"]),) if int(script["removed_in"]) + 1 in lost else ()
+
     def finish(self, row: Row, draft: Draft) -> Draft:
         recalls = any(turn.kind == "restore" for turn in draft.turns)
         return replace(draft, domain="recall" if recalls else "edit", subdomain=row.facts["category"])
@@ -63,7 +67,17 @@ def find_script_problem(script: Mapping[str, Any]) -> str:
     problem = find_round_problem(rounds)
     if problem:
         return problem
+    if not _depends_on(restored + 1, removed + 1, rounds):
+        return "the restoring round does not follow from the removing one"
     restoring = str(rounds[restored - 1]["instruction"])
     if not any(number <= removed for number in find_mentions(restoring)):
         return "the restoring round does not name an image that has the object"
     return ""
+
+
+def _depends_on(image: int, earlier: int, rounds: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether an image was made from an earlier one, at any distance. Round k makes image k + 1."""
+    if image <= earlier:
+        return image == earlier
+    shown = find_mentions(rounds[image - 2]["instruction"])
+    return any(_depends_on(number, earlier, rounds) for number in shown if number < image)

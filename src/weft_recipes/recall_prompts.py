@@ -18,7 +18,8 @@ add, remove, replace, colour, background, restore.
 instruction names the latest image, and the image in which the object can still be seen, and does not describe the object. \
 At least one round lies between the two, and it changes something else that must stay changed.
 - No round touches the place of the removed object meanwhile, and no round asks for what is already so.
-`points` are what a reviewer checks in the round's result: `image` is the number of an earlier image to compare with, and \
+`points` are what a reviewer checks in the round's result, one for an image at most: `image` is the number of an earlier \
+image to compare with, and \
 `requirement` one sentence that holds the marker <image> exactly once in its place. The restoring round has two points: \
 one about the latest image, that all else is as in <image>, and one about the earlier image, that the object is back as \
 in <image>."""

@@ -5,7 +5,7 @@ where there are editors, they make all images but the first. An image that nobod
 sees it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -69,6 +69,10 @@ class RoundsRecipe(Recipe):
     def find_problem(self, script: Mapping[str, Any]) -> str:
         """Return what is wrong with a script, as far as rules can tell; empty if nothing is."""
         raise NotImplementedError
+
+    def find_orphans(self, script: Mapping[str, Any], lost: Collection[int]) -> Collection[int]:
+        """Return the rounds (from 1) that make no sense without the images (from 1) that were lost."""
+        return ()
 
     def finish(self, row: Row, draft: Draft) -> Draft:
         """Return the dialogue with its domain; `draft` has lost what could not be made."""
@@ -154,7 +158,7 @@ class RoundsRecipe(Recipe):
         return replace(row, facts={**row.facts, "images": images}, counts={**row.counts, "turns lost": lost})
 
     async def assemble(self, row: Row, context: Context) -> Row:
-        draft = assemble_rounds(row.facts)
+        draft = assemble_rounds(row.facts, self.find_orphans)
         if draft is None:
             raise Dropped("fewer than two turns are left")
         if has_level(self.options, "rules"):
@@ -183,6 +187,9 @@ class RoundsRecipe(Recipe):
 def find_round_problem(rounds: Sequence[Mapping[str, Any]]) -> str:
     """Return what is wrong with a script's rounds, whatever they are about; empty if nothing is."""
     for index, one in enumerate(rounds, start=1):
+        compared = [point["image"] for point in one["points"]]
+        if len(set(compared)) < len(compared):
+            return "two key points of a round compare with one image"
         problem = find_text_problem(one["instruction"], images=index)
         if problem:
             return problem
@@ -194,7 +201,9 @@ def find_round_problem(rounds: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def assemble_rounds(facts: Mapping[str, Any]) -> Draft | None:
+def assemble_rounds(
+    facts: Mapping[str, Any], find_orphans: Callable[[Mapping[str, Any], Collection[int]], Collection[int]]
+) -> Draft | None:
     """Return the dialogue without the images that could not be made; None if fewer than two turns are left."""
     images: Sequence[Image | None] = facts["images"]
     first = images[0]
@@ -207,7 +216,8 @@ def assemble_rounds(facts: Mapping[str, Any]) -> Draft | None:
             source = "GT" if point["image"] == 1 else "Image"
             points[f"{source} #{point['image']}"] = point["requirement"]
         turns.append(DraftTurn(one["instruction"], one["kind"], number, key_points=points))
-    return drop(Draft("edit", tuple(image or first for image in images), tuple(turns)), lost)
+    orphans = [number - 1 for number in find_orphans(facts["script"], lost)]
+    return drop(Draft("edit", tuple(image or first for image in images), tuple(turns)), lost, orphans)
 
 
 def _build_order(item: str, instruction: str, images: Sequence[Image | None]) -> Order | None:

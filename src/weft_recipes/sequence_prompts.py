@@ -19,7 +19,7 @@ user writes: it names every image that it needs as Image #k, and says what is ne
 - At least one step names an image that is not the latest one, since something is wanted from it that the latest one does \
 not show: the character after it was away, a place that was left, how something looked before.
 - At least half of the instructions hold the words of `character`. No step describes again what an image shows already.
-`kind` is one of action, change, leave, return, place. `points` are what a reviewer checks in the step's result: `image` \
+`kind` is one of action, change, leave, return, place. `points` are what a reviewer checks in the step's result, one for an image at most: `image` \
 is the number of an earlier image to compare with, and `requirement` one sentence that holds the marker <image> exactly \
 once in its place, such as "The fox looks the same as in <image>"."""
 CHECK = """A plan for a dialogue in which images are made one after the other. Step 1 makes Image #2 from Image #1, step 2 \

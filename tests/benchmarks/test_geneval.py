@@ -19,7 +19,7 @@ from weft.cli.app import app
 from weft.errors import UserError
 from weft.evaluation.generate import DRAWS_PER_TRY, DRAWS_PER_TURN, MAX_TRIES
 from weft.evaluation.suite import SuiteEntry, build_jobs
-from weft.judges.detections import COCO_CLASSES, Detection, read_detections
+from weft.judges.detections import COCO_CLASSES, Detection
 from weft.types import Table
 from weft.workspace import open_blobs
 from weft_tabletop.make import make
@@ -189,12 +189,12 @@ def test_a_task_is_the_share_of_its_images_and_overall_the_mean_of_tasks(tmp_pat
     assert reasons["00002", 1] == "dog: 2, and fewer than 2 are right" and reasons["00001", 0] == "dog: 0 of 1"
 
 
-def test_any_two_opposite_corners_make_a_box():
-    def read(*box: float) -> tuple[float, ...]:
-        (found,) = read_detections({"objects": [{"class": "dog", "box": list(box), "confidence": 1.0}]})
-        return found.box
-
-    assert read(0, 0, 10, 20) == read(10, 20, 0, 0) == read(10, 0, 0, 20) == read(0, 20, 10, 0) == (0, 0, 10, 20)
+def test_a_box_that_is_none_is_asked_for_again_and_then_unscored(tmp_path: Path):
+    data = write(tmp_path / "data", [record()])
+    judge = detecting(lambda question: [thing("dog", box=[10, 0, 0, 10])])
+    run = weft.evaluate("geneval", data=data, model=Drawing(), judge=judge, home=tmp_path / "home", images=1)
+    (verdict,) = run.verdicts
+    assert verdict.value is None and "ends before it begins" in verdict.reason and len(judge.asked) == 2
 
 
 def test_colours_are_asked_for_where_a_prompt_has_one(tmp_path: Path):

@@ -1,6 +1,7 @@
 """`weave-derive`: chess positions by an independent program's rules, puzzles by a solver that sees the images alone."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -31,6 +32,7 @@ from weft_recipes.derive.chess_rules import (
     read_fen,
     write_fen,
 )
+from weft_recipes.derive.plan import PlannedTurn
 from weft_recipes.derive.recipe import keeps_meaning
 
 KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
@@ -199,8 +201,6 @@ def test_options_that_cannot_work_are_refused_before_anything_is_made(tmp_path: 
 
 def test_a_writers_rewording_is_used_where_it_keeps_the_meaning(tmp_path: Path):
     def rewords(messages: Any, want: str) -> str:
-        import json
-
         lines = [line.split(". ", 1)[1] for line in messages[0][1][0].splitlines() if line[:1].isdigit()]
         changed = [f"Please do this: {line}" for line in lines]
         changed[0] = "Do something with Image #1, whatever it may be."
@@ -211,7 +211,10 @@ def test_a_writers_rewording_is_used_where_it_keeps_the_meaning(tmp_path: Path):
     for row in rows:
         assert row.draft
         assert not row.draft.turns[0].text.startswith("Do something")
-        assert all(turn.text.startswith("Please do this: ") for turn in row.draft.turns[1:])
+        for turn in row.draft.turns[1:]:
+            assert turn.text.startswith("Please do this: ") == (turn.kind != "compare"), (
+                "answers are exact for its words"
+            )
         assert row.counts["rewordings refused"] == 1
 
 
@@ -222,11 +225,13 @@ def test_a_writers_rewording_is_used_where_it_keeps_the_meaning(tmp_path: Path):
         ("In Image #2, let White's knight go from g1 to f3.", False),
         ("In Image #1, let White's knight go to f3 at once.", False),
         ("In Image #1, let White's horse go from g1 to f3.", False),
+        ("In Image #1, put White's knight on f3 back on g1.", False),
     ],
 )
 def test_a_rewording_keeps_images_squares_and_pieces(text: str, is_kept: bool):
-    words = ("White", "g1", "f3", "knight")
-    assert keeps_meaning("Edit Image #1 by moving White's knight from g1 to f3.", text, words, 4) == is_kept
+    asked = "Edit Image #1 by moving White's knight from g1 to f3."
+    turn = PlannedTurn(asked, "alternative", 2, words=("White", "g1", "f3", "knight"), order=("g1", "f3"))
+    assert keeps_meaning(turn, text, 4) == is_kept
 
 
 def test_squares_and_positions_are_written_as_they_are_read():
@@ -235,3 +240,9 @@ def test_squares_and_positions_are_written_as_they_are_read():
     position = read_fen(START)
     assert count_material(position, "w") == 0 and not is_check(position, "w") and not is_checkmate(position)
     assert name_square(0) == "a1" and name_square(63) == "h8" and other("w") == "b"
+
+
+def test_settings_of_a_model_that_is_not_there_are_one_line(tmp_path: Path):
+    asked = BuildRequest("weave-derive", tmp_path / "out", {}, 1, model_options={"writer.x": "1"})
+    with pytest.raises(UserError, match="--model-opt writer.x: say whose it is"):
+        asyncio.run(run_build(asked))

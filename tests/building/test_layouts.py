@@ -120,6 +120,51 @@ def test_a_test_part_has_its_own_folder_that_can_be_evaluated(tmp_path: Path):
         build(20, test_share=1.0)
 
 
+def test_a_test_part_stays_apart_in_every_layout(tmp_path: Path):
+    options = {"side": 128, "domains": "chess"}
+    request = BuildRequest("weave-derive", tmp_path / "data", {}, 12, options=options, test_share=0.4)
+    assert asyncio.run(run_build(request)).reason is None
+    test = {row.number + 1 for row in read_rows(tmp_path / "data") if row.draft and row.draft.split == "test"}
+    export(tmp_path / "data", "webdataset", tmp_path / "tar")
+    found: dict[str, set[int]] = {}
+    for file in (tmp_path / "tar").glob("*.tar"):
+        with tarfile.open(file) as tar:
+            found[file.stem] = {int(name.split(".")[0]) for name in tar.getnames() if name.endswith(".json")}
+    assert found == {"test-00000": test, "shard-00000": {*range(1, 13)} - test}
+    export(tmp_path / "data", "parquet", tmp_path / "parquet")
+    rows = pq.read_table(tmp_path / "parquet" / "00000.parquet").to_pylist()
+    assert {row["id"] for row in rows if row["split"] == "test"} == test
+
+
+def test_nobodys_files_are_replaced(built: Path, tmp_path: Path):
+    (tmp_path / "mine" / "test").mkdir(parents=True)
+    (tmp_path / "mine" / "test" / "notes.txt").write_text("keep me")
+    request = BuildRequest("weave-derive", tmp_path / "mine", {}, 1, options={"side": 128})
+    with pytest.raises(UserError, match=r"has other files in it \(test\), and no build.json"):
+        asyncio.run(run_build(request))
+    with pytest.raises(UserError, match="has something else in it"):
+        export(built, "webdataset", tmp_path / "mine")
+    assert (tmp_path / "mine" / "test" / "notes.txt").read_text() == "keep me"
+
+
+def test_a_dataset_that_cannot_be_written_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    options = {"side": 128, "domains": "chess"}
+    request = BuildRequest("weave-derive", tmp_path, {}, 3, options=options)
+    asyncio.run(run_build(request))
+    before = {name: data for name, data in tree(tmp_path).items() if name.startswith(("imgs", "test.json"))}
+    rename = Path.rename
+
+    def fail_at_records(path: Path, target: Path) -> Path:
+        if target == tmp_path / "test.json" and path.parent.name.startswith(".weave-"):
+            raise OSError("no")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail_at_records)
+    with pytest.raises(OSError, match="no"):
+        asyncio.run(run_build(BuildRequest("weave-derive", tmp_path, {}, 5, options=options)))
+    assert {name: data for name, data in tree(tmp_path).items() if name.startswith(("imgs", "test.json"))} == before
+
+
 def test_files_of_another_layout_leave_when_the_dataset_is_written_again(tmp_path: Path):
     out = tmp_path / "data"
     request = BuildRequest("weave-derive", out, {}, 3, options={"side": 128, "domains": "chess"})

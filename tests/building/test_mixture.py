@@ -43,6 +43,7 @@ def test_seeds_follow_table_5_or_the_weights_that_are_given():
         ("fusion=-1", "a weight is a number from 0"),
         ("fusion=nan", "a weight is a number from 0"),
         ("fusion=0", "no pathway has a weight"),
+        ("fusion=1e308,recall=1e308", "or they are too large"),
     ],
 )
 def test_a_mix_that_is_none_is_one_line(mix: str, message: str):

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from building.papers_models import PapersModels, sequence_script
+from building.papers_models import PapersModels, recall_script, sequence_script
 from weft.benchmarks.weave.data import load
 from weft.building.build import BuildOutcome, forecast_build, run_build
 from weft.building.draft import Row
@@ -18,7 +19,10 @@ from weft.building.status import read_status
 from weft.calls.sending import RetryPolicy
 from weft.errors import BudgetReached
 from weft.store.blobs import Blobs
+from weft.types import Image
 from weft_recipes.categories import EDIT
+from weft_recipes.recall import Recall, find_script_problem
+from weft_recipes.rounds import assemble_rounds
 from weft_recipes.sequence import find_sequence_problem
 
 QUICK = RetryPolicy(base=0.001)
@@ -101,6 +105,30 @@ def test_recall_restores_from_an_image_far_back(tmp_path: Path):
         }
         by_item = {one.item: [other.role for other in row.attempts if other.item == one.item] for one in row.attempts}
         assert all(roles == ["painter", "painter-2"] for roles in by_item.values())
+
+
+def test_what_was_not_removed_is_not_wanted_back():
+    script = recall_script("")
+    image = Image("a" * 64, "image/png", 8, 8, 100)
+    images = [replace(image, digest=f"{number:064d}") for number in range(5)]
+    whole = assemble_rounds({"script": script, "images": images}, find_orphans)
+    assert whole is not None and [turn.kind for turn in whole.turns] == ["remove", "colour", "add", "restore"]
+    for round_ in script["rounds"][1:3]:
+        round_["instruction"] = round_["instruction"].replace("Image #2", "Image #1").replace("Image #3", "Image #1")
+        round_["points"] = [{**round_["points"][0], "image": 1}]
+    assert find_script_problem(script) == "the restoring round does not follow from the removing one"
+    left = assemble_rounds({"script": script, "images": [images[0], None, *images[2:]]}, find_orphans)
+    assert left is not None and [turn.kind for turn in left.turns] == ["colour", "add"]
+
+
+def find_orphans(script: Any, lost: Any) -> Any:
+    return Recall(Recall.Options()).find_orphans(script, lost)
+
+
+def test_two_key_points_about_one_image_are_refused():
+    script = sequence_script("")
+    script["rounds"][1]["points"] *= 2
+    assert find_sequence_problem(script) == "two key points of a round compare with one image"
 
 
 def test_a_sequence_has_steps_that_share_a_character_and_stories_are_for_the_test_part(tmp_path: Path):

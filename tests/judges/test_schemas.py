@@ -1,6 +1,7 @@
 """What a judge's schema allows, strict can use: a judge that keeps to it is never told that its reply is unusable.
 
-One thing no schema that providers share can say: that every number of a list comes once. So entries are numbered here.
+Two things no schema that providers share can say: that every number of a list comes once, and that a box ends after it
+begins. So entries are numbered here, and corners are in order.
 """
 
 import functools
@@ -50,7 +51,11 @@ def any_value(schema: dict[str, Any], chance: random.Random) -> Any:
     if kind == "object":
         optional = set(schema["properties"]) - set(schema.get("required", schema["properties"]))
         names = [name for name in schema["properties"] if name not in optional or chance.random() < 0.5]
-        return {name: any_value(schema["properties"][name], chance) for name in names}
+        made = {name: any_value(schema["properties"][name], chance) for name in names}
+        if "box" in made:
+            left, top, right, bottom = made["box"]
+            made["box"] = [min(left, right), min(top, bottom), max(left, right), max(top, bottom)]
+        return made
     if kind == "array":
         count = chance.randint(schema.get("minItems", 0), schema.get("maxItems", schema.get("minItems", 0) + 2))
         entries = [any_value(schema["items"], chance) for _ in range(count)]

@@ -1,6 +1,7 @@
 """Writes a build's kept dialogues in one of the layouts. A folder has the old files or the new ones, whole."""
 
 import importlib
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from weft.store.blobs import Blobs, blobs_folder, write_folder
 from weft.store.schema import journal_file
 
 NEW_PREFIX = ".weave-"
+MARK = ".weft-export"  # in a folder that an export wrote, and may replace
 LAYOUTS = {  # name -> its function (folder, rows, blobs) -> how many, and what it writes
     "weave": ("weft.building.layouts.weave:write_weave", "WEAVE's own files: test.json and imgs/"),
     "parquet": ("weft.building.layouts.plain:write_parquet", "Parquet with the images inside, for `datasets`"),
@@ -36,12 +38,15 @@ def export(out: Path, layout: str, folder: Path) -> int:
     blobs = Blobs(blobs_folder(home_of(out, manifest)))
     if (folder / PARTS).exists() or journal_file(folder).exists():
         raise UserError(f"{folder} is a build: give --out another folder, which the export replaces")
+    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} has something else in it: give --out a new folder, or that of an earlier export")
     target, _ = LAYOUTS[layout]
     module, _, name = target.partition(":")
     write: Callable[..., int] = vars(importlib.import_module(module))[name]
     counts: list[int] = []
 
     def fill(new: Path) -> None:
+        (new / MARK).write_text(f"{layout}\n")
         counts.append(write(new, read_rows(out), blobs))
         if layout == "weave" and manifest.recipe in list_recipes():
             recipe = open_recipe(load_recipe(manifest.recipe), manifest.recipe, manifest.options)
@@ -87,16 +92,25 @@ def _note_each(rows: Iterable[Row], current: list[int]) -> Iterator[Row]:
 
 def _replace_files(new: Path, target: Path) -> None:
     """Move images first and records last: whoever reads the records finds their images. What the build no longer has,
-    such as records under another name, leaves."""
+    such as records under another name, leaves. If something cannot be moved, all is as it was."""
     (new / IMAGES).mkdir(exist_ok=True)
     written = [path.name for path in new.iterdir()]
     names = sorted(written, key=lambda name: (name in (RECORDS, TRAINING_RECORDS), name != IMAGES, name))
+    leaving = sorted({TEST_FOLDER, RECORDS, TRAINING_RECORDS}.difference(written))
     aside = new / ".old"
     aside.mkdir()
-    for name in names:
-        if (target / name).is_dir():
-            (target / name).rename(aside / name)
-        (new / name).replace(target / name)
-    for name in {TEST_FOLDER, RECORDS, TRAINING_RECORDS}.difference(written):
-        if (target / name).exists():
-            (target / name).rename(aside / name)
+    placed: list[str] = []
+    try:
+        for name in (*names, *leaving):
+            placed.append(name)
+            if os.path.lexists(target / name):
+                (target / name).rename(aside / name)
+            if name in written:
+                (new / name).rename(target / name)
+    except OSError:
+        for name in placed:
+            if os.path.lexists(aside / name):
+                if os.path.lexists(target / name):
+                    (target / name).rename(new / name)
+                (aside / name).rename(target / name)
+        raise

@@ -100,7 +100,10 @@ def continue_manifest(out: Path, wanted: BuildManifest) -> BuildManifest:
     before = read_manifest(out)
     difference = describe_difference(before, wanted)
     if difference:
-        raise UserError(f"{out} has another build ({difference}): use another --out")
+        raise UserError(
+            f"{out} has another build ({difference}): use another --out; with --home {home_of(out, before)} answers "
+            "that are there are not asked for again"
+        )
     return msgspec.structs.replace(
         wanted, part_size=before.part_size, seeds=max(before.seeds, wanted.seeds), home=before.home
     )

@@ -1,6 +1,7 @@
 """What a build needs before its first call: recipe, home, models and manifest. Mistakes are found here."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from weft.building.manifest import (
     FILE,
@@ -10,11 +11,25 @@ from weft.building.manifest import (
     continue_manifest,
     home_to_continue,
 )
+from weft.building.parts import PARTS
 from weft.building.recipe import Recipe, load_recipe, open_recipe
 from weft.building.request import BuildRequest, open_endpoints
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
 from weft.workspace import Workspace
+
+OWN_PREFIXES = ("journal.", "blobs", "locks", ".")  # of a home, which a command that was killed at once leaves alone
+MAX_LISTED = 4  # names of files in a message
+
+
+def check_folder(out: Path) -> None:
+    """Raise UserError for a folder with somebody else's files in it: a build replaces `imgs/`, `test/` and others."""
+    if not out.is_dir() or (out / FILE).exists():
+        return
+    strange = sorted(entry.name for entry in out.iterdir() if not entry.name.startswith(OWN_PREFIXES))
+    if strange and not (out / PARTS).exists():
+        listed = ", ".join(strange[:MAX_LISTED])
+        raise UserError(f"{out} has other files in it ({listed}), and no {FILE}: --out is a new folder, or a build's")
 
 
 def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endpoint], BuildManifest]:
@@ -27,6 +42,7 @@ def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endp
     out = request.out.absolute()
     if out.is_file():
         raise UserError(f"{request.out} is a file: --out is a folder")
+    check_folder(out)
     recipe = open_recipe(load_recipe(request.recipe), request.recipe, request.options)
     home = (request.home or out).absolute()
     if request.home is None and (out / FILE).exists():

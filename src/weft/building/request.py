@@ -122,7 +122,7 @@ def divide_options(options: Mapping[str, Any], players: Mapping[str, Any]) -> di
     for name, value in options.items():
         player, dot, option = name.partition(".")
         if not dot or player not in players:
-            example = f"{next(iter(players))}.{option or name}"
+            example = f"{next(iter(players), 'ROLE')}.{option or name}"
             raise UserError(f"--model-opt {name}: say whose it is, as in {example}={value}")
         divided.setdefault(player, {})[option] = value
     return divided

@@ -37,12 +37,14 @@ class Detection(Struct, frozen=True):
 
 
 def read_detections(answer: Any) -> list[Detection]:
-    """Read the objects of an answer that fits the question's schema. Any two opposite corners make a box."""
+    """Read the objects of an answer that fits the question's schema. Raises ValueError for a box that is none."""
     found: list[Detection] = []
     for entry in answer["objects"]:
-        first_x, first_y, second_x, second_y = map(float, entry["box"])
-        left, right = sorted((first_x, second_x))
-        top, bottom = sorted((first_y, second_y))
+        left, top, right, bottom = map(float, entry["box"])
+        if right < left or bottom < top:
+            raise ValueError(
+                f"the box {entry['box']} of {entry['class']} ends before it begins: give left, top, right, bottom"
+            )
         color = str(entry.get("color", NO_COLOR))
         found.append(Detection(entry["class"], (left, top, right, bottom), float(entry["confidence"]), color))
     return found

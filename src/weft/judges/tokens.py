@@ -45,14 +45,15 @@ def find_probability(tokens: Sequence[Token], accepted: Collection[str]) -> floa
 
     Raises ValueError if the answer begins with a piece of an accepted word, so that its probability cannot be told.
     """
-    found = [token.logprob for token in tokens if token.token.strip() in accepted]
-    if found:
-        return min(1.0, math.fsum(math.exp(logprob) for logprob in found))
     for token in tokens:
         piece = token.token.strip()
-        if piece and math.exp(token.logprob) >= SURE and any(word.startswith(piece) for word in accepted):
+        is_piece = piece and piece not in accepted and any(word.startswith(piece) for word in accepted)
+        if is_piece and math.exp(token.logprob) >= SURE:
             raise ValueError(f"the model writes words in pieces ({piece!r}): their probability cannot be told")
-    return None
+    found = [token.logprob for token in tokens if token.token.strip() in accepted]
+    if not found:
+        return None
+    return min(1.0, math.fsum(math.exp(logprob) for logprob in found))
 
 
 def list_entries(logprobs: Any) -> tuple[Token, ...]:

@@ -184,6 +184,7 @@ def _plan_move(position: Position, move: Move, base: int, number: int, opening: 
         number,
         key_points={f"{source} #{base}": POINT.format(change=describe_change(position, move))},
         words=list_words(position, move),
+        order=(name_square(move.start), name_square(move.end)),
         gold={"fen": write_fen(play(position, move)), "before": write_fen(position), "move": _code(move)},
     )
 

@@ -21,6 +21,7 @@ class PlannedTurn(Struct, frozen=True):
     answer: str = ""
     key_points: Mapping[str, str] = {}
     words: tuple[str, ...] = ()  # that a rewording must keep
+    order: tuple[str, ...] = ()  # of these words: "from e2 to e4" is not "from e4 to e2"
     gold: Any = None  # what a program can check the reference by
 
 

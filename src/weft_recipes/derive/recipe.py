@@ -27,7 +27,7 @@ from weft.untrusted import read_file
 from weft_recipes.derive.chess_board import choose_style, draw_board
 from weft_recipes.derive.chess_dialogues import plan_chess
 from weft_recipes.derive.jigsaw import NoPuzzle, make_puzzle, plan_jigsaw
-from weft_recipes.derive.plan import DialoguePlan, to_draft
+from weft_recipes.derive.plan import DialoguePlan, PlannedTurn, to_draft
 from weft_recipes.derive.puzzle_images import draw_subject
 from weft_recipes.originals import IMAGE_SUFFIXES, digest_originals, list_originals
 
@@ -103,27 +103,30 @@ class Derive(Recipe):
     async def reword(self, row: Row, context: Context) -> Row:
         plan: DialoguePlan = row.facts["plan"]
         texts = [turn.text for turn in plan.turns]
+        # the question that compares stays: an answer is exact for its very words
+        open_turns = [index for index, turn in enumerate(plan.turns) if turn.kind != "compare"]
         if not context.has("writer"):
             return replace(row, facts={**row.facts, "texts": texts})
-        listed = "\n".join(f"{number}. {text}" for number, text in enumerate(texts, start=1))
+        requests = [texts[index] for index in open_turns]
+        listed = "\n".join(f"{number}. {text}" for number, text in enumerate(requests, start=1))
         counts = dict(row.counts)
         try:
             written = await context.write(
                 "writer",
                 REWORD.format(requests=listed),
-                _schema(len(texts)),
+                _schema(len(requests)),
                 task="reword requests",
-                material={"requests": tuple(Text(text) for text in texts)},
+                material={"requests": tuple(Text(text) for text in requests)},
             )
         except Dropped:
-            counts["rewordings refused"] = len(texts)
+            counts["rewordings refused"] = len(requests)
             return replace(row, facts={**row.facts, "texts": texts}, counts=counts)
-        for index, (turn, text) in enumerate(zip(plan.turns, cast(list[str], written["requests"]), strict=True)):
-            if keeps_meaning(turn.text, text, turn.words, len(row.facts["images"])):
+        for index, text in zip(open_turns, cast(list[str], written["requests"]), strict=True):
+            result = "rewordings refused"
+            if keeps_meaning(plan.turns[index], text, len(row.facts["images"])):
                 texts[index] = text
-                counts["requests reworded"] = counts.get("requests reworded", 0) + 1
-            else:
-                counts["rewordings refused"] = counts.get("rewordings refused", 0) + 1
+                result = "requests reworded"
+            counts[result] = counts.get(result, 0) + 1
         return replace(row, facts={**row.facts, "texts": texts}, counts=counts)
 
     async def assemble(self, row: Row, context: Context) -> Row:
@@ -140,14 +143,15 @@ class Derive(Recipe):
         return Reply("answered", (Text(msgspec.json.encode({"requests": requests}).decode()),))
 
 
-def keeps_meaning(before: str, after: str, words: Sequence[str], images: int) -> bool:
-    """Return whether a rewording has the same images in it, and every word that it must keep."""
-    if find_text_problem(after, images=images):
+def keeps_meaning(turn: PlannedTurn, text: str, images: int) -> bool:
+    """Return whether a rewording has the same images in it, every word that it must keep, and the order of some."""
+    if find_text_problem(text, images=images):
         return False
-    if sorted(set(find_mentions(before))) != sorted(set(find_mentions(after))):
+    if sorted(set(find_mentions(turn.text))) != sorted(set(find_mentions(text))):
         return False
-    lowered = after.lower()
-    return all(word.lower() in lowered for word in words)
+    lowered = text.lower()
+    places = [lowered.find(word.lower()) for word in turn.order]
+    return all(word.lower() in lowered for word in turn.words) and places == sorted(places)
 
 
 def _make_chess(rng: Random, facts: Mapping[str, Any], side: int) -> tuple[DialoguePlan, list[Pillow.Image]]:

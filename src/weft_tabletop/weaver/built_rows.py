@@ -35,9 +35,10 @@ def dataset_rows(data: Path, world: TableWorld, view: str) -> Rows:
     images = 0
     with _open(data) as (dataset, blobs):
         for sample in dataset.samples:
-            scenes = read_scenes(sample, blobs)
+            readings = {image.digest: read_image(image, blobs) for image in sample.images}
+            scenes = {digest: reading.scene for digest, reading in readings.items()}
             images += len(scenes)
-            foreign += sum(not world.holds(scene) for scene in scenes.values())
+            foreign += sum(not reading.is_sure or not world.holds(reading.scene) for reading in readings.values())
             made += [example_row(example, scenes, world) for example in VIEWS[view](sample)]
         errors = [problem for problem in dataset.problems if problem.severity == "error"]
     if errors:

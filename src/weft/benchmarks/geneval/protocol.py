@@ -19,6 +19,7 @@ from weft.benchmarks.geneval.rubric import build_question
 from weft.benchmarks.geneval.rules import ImageRules, find_faults
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
+from weft.calls.structured_output import UnusableReply
 from weft.judges.detections import COCO_CLASSES, read_detections
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, LoadedDataset, Message, Question, Sample, Score, Table, Turn
@@ -113,7 +114,11 @@ class GenEval(Benchmark):
 
     def to_scores(self, question: Question, parsed: dict[str, Any]) -> Sequence[Score]:
         """Apply the rules to the objects that the judge found."""
-        faults = find_faults(question.gold, read_detections(parsed))
+        try:
+            detections = read_detections(parsed)
+        except ValueError as error:
+            raise UnusableReply(str(error)) from None
+        faults = find_faults(question.gold, detections)
         reason = "; ".join(faults) or "all that is asked for is there"
         return [Score(CORRECT, float(not faults), reason, float(not faults))]
 

@@ -16,7 +16,7 @@ FILE = "pairs.jsonl"
 
 
 def write_pairs(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
-    """Write the pairs of all rows, also of those that were dropped. Return how many."""
+    """Write the pairs of all rows but those of the test part, also of rows that were dropped. Return how many."""
     count = 0
     written: set[str] = set()
 
@@ -29,6 +29,8 @@ def write_pairs(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
 
     with (folder / FILE).open("wb") as file:
         for row in rows:
+            if row.draft is not None and row.draft.split == "test":
+                continue
             for chosen, rejected in find_pairs(row.attempts):
                 reasons = [f"{one.gate}: {one.reason or one.value}" for one in rejected.verdicts if not one.passed]
                 pair: dict[str, Any] = {

@@ -1,9 +1,9 @@
 """WebDataset: tar files of so many dialogues, each as `000123.json` and its images `000123.1.png`. No time, no owner:
-the same data are the same bytes."""
+the same data are the same bytes. A test part has shards of its own, `test-00000.tar`."""
 
 import io
-import itertools
 import tarfile
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,21 +14,27 @@ from weft.building.layouts.weave import EXTENSIONS, iterate_kept, to_record
 from weft.store.blobs import Blobs
 
 SHARD_ROWS = 1000
+PREFIXES = {"train": "shard", "test": "test"}
 
 
 def write_webdataset(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
     """Write the kept rows as `shard-00000.tar` and so on, one image at a time in memory. Return how many."""
-    kept = iterate_kept(rows)
-    count = 0
-    first = next(kept, None)
-    while first is not None:
-        name = f"shard-{count // SHARD_ROWS:05d}.tar"
-        with tarfile.open(folder / name, "w", format=tarfile.USTAR_FORMAT) as tar:
-            for row, draft in itertools.islice(itertools.chain([first], kept), SHARD_ROWS):
-                _add_dialogue(tar, row, draft, blobs)
-                count += 1
-        first = next(kept, None)
-    return count
+    counts: Counter[str] = Counter()
+    open_tars: dict[str, tarfile.TarFile] = {}
+    try:
+        for row, draft in iterate_kept(rows):
+            split = draft.split
+            if counts[split] % SHARD_ROWS == 0:
+                if split in open_tars:
+                    open_tars[split].close()
+                name = f"{PREFIXES[split]}-{counts[split] // SHARD_ROWS:05d}.tar"
+                open_tars[split] = tarfile.open(folder / name, "w", format=tarfile.USTAR_FORMAT)  # noqa: SIM115
+            _add_dialogue(open_tars[split], row, draft, blobs)
+            counts[split] += 1
+    finally:
+        for tar in open_tars.values():
+            tar.close()
+    return counts.total()
 
 
 def _add_dialogue(tar: tarfile.TarFile, row: Row, draft: Draft, blobs: Blobs) -> None:
