@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import socket
 import sys
 import types
 import warnings
@@ -333,3 +334,39 @@ def test_weights_of_the_same_size_and_time_in_the_same_file_are_other_weights(tm
             os.utime(file, (0, 0))
         seen.append((version(Ours(weights), tmp_path), version(Ours(pipeline), tmp_path)))
     assert seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1]
+
+
+def test_what_is_opaque_counts_also_where_an_annotation_named_its_class_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    line = socket.socket()
+
+    def patched(self: Any, text: str) -> str:
+        return str(line.recv(1))
+
+    def annotated(decoder: json.JSONDecoder | None = None) -> str:
+        return json.JSONDecoder().decode("1")
+
+    def plain(decoder: Any = None) -> str:
+        return json.JSONDecoder().decode("1")
+
+    assert not digest_object(annotated).opaque
+    monkeypatch.setattr("json.JSONDecoder.decode", patched)
+    assert digest_object(plain).opaque and digest_object(annotated).opaque
+    line.close()
+
+
+def test_all_of_an_array_counts_that_a_model_may_take_from_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "held_weights.py").write_text("import numpy as np\nW = np.zeros(1000)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    held: Any = importlib.import_module("held_weights")
+    key = ["W"]
+
+    def model(messages: Any, want: str) -> str:
+        return str(getattr(held, key[0]).sum())
+
+    before = digest_object(model).digest
+    held.W[500] = 1
+    assert digest_object(model).digest != before
+    held.W[500] = 0
+    assert digest_object(model).digest == before

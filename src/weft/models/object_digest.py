@@ -119,7 +119,7 @@ class _Walk:
         self.readers: dict[str, None] = {}
         self._digests: dict[tuple[int, bool], str] = {}  # by id; a value that is being visited has its number
         self._kept: list[Any] = []  # so that an id stays the same value's
-        self._patched: set[int] = set()  # installed modules and classes, by id, that were searched for the user's own
+        self._patched: set[tuple[int, bool]] = set()  # installed places that were searched for the user's own
         self._weights = NamedWeights(memory, sampled=sampled)
         self._sampled = sampled  # whether large values count by a few of their numbers
         self._optional = False  # whether what is opaque is left out
@@ -215,9 +215,9 @@ class _Walk:
         return self.combine("module", module.__name__, module_source(module))
 
     def _patches_of(self, place: ModuleType | type) -> Iterator[str]:
-        """Yield what the user has put into an installed module or class. Each place is looked at once."""
-        if id(place) not in self._patched:
-            self._patched.add(id(place))
+        """Yield what the user has put into an installed module or class. Each place is looked at once in each way."""
+        if (id(place), self._optional) not in self._patched:
+            self._patched.add((id(place), self._optional))
             patches = patches_in_class(place) if isinstance(place, type) else patches_in_module(place)
             for name, value in sorted(patches.items()):
                 yield from (name, self.visit(value, name))
@@ -420,7 +420,7 @@ class _Walk:
             return self.combine("path", self._plain(str(value)))
         if isinstance(value, MappingProxyType):
             return self.combine("proxy", self._owned(value, dict(cast("Mapping[Any, Any]", value)), name))
-        content = describe_value(value, sampled=self._sampled or (self._optional and not self._in_library))
+        content = describe_value(value, sampled=self._sampled)
         if content is not None:
             return self._library_value(value, content, name)
         class_digest = self.visit(kind, name)
