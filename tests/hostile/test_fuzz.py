@@ -1,11 +1,18 @@
-"""The fuzzing suite itself works: each part, small. `make attack` is the large form."""
+"""The fuzzing suite itself works: each part, small. `make attack` is the large form.
 
-import random
+Each part has a process of its own: it forks commands, and what earlier tests have started in this one, such as the
+threads of the plots' renderer, would hang in a fork.
+"""
+
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from fuzz.__main__ import PARTS
+from waiting import HANGS
 
 COUNTS = {
     "replies": 100,
@@ -40,7 +47,21 @@ def test_every_part_is_tried_here_or_by_name_elsewhere():
     assert set(PARTS) == {*COUNTS, "keys", "kills"}  # test_keys.py, and the kills of tests/e2e
 
 
+SCRIPT = """
+import random, sys
+from pathlib import Path
+from fuzz.__main__ import PARTS
+
+part, count, folder = sys.argv[1:]
+attack, _, _ = PARTS[part]
+print(sum(attack(random.Random(f"7 {part}"), int(count), Path(folder)).values()))
+"""
+
+
 @pytest.mark.parametrize("part", COUNTS)
 def test_a_part_of_the_fuzzer_holds(part: str, tmp_path: Path):
-    attack, _, _ = PARTS[part]
-    assert sum(attack(random.Random(f"7 {part}"), COUNTS[part], tmp_path).values())
+    words = [sys.executable, "-c", SCRIPT, part, str(COUNTS[part]), str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=HANGS)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert int(done.stdout.split()[-1])

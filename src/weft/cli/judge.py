@@ -267,7 +267,7 @@ def prompt(
 
       weft judge prompt last garden-12 --turn 1
 
-      weft judge prompt last garden-12 --metrics key_point --prompts official:WEAVE --format latex --out prompt.tex
+      weft judge prompt last garden-12 --prompts official:WEAVE --format latex --out prompt.tex
     """
     import asyncio
 
