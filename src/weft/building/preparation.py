@@ -18,7 +18,7 @@ from weft.errors import UserError
 from weft.models.endpoint import Endpoint
 from weft.workspace import Workspace
 
-OWN_PREFIXES = ("journal.", "blobs", "locks", ".")  # of a home, which a command that was killed at once leaves alone
+OWN_PREFIXES = ("journal.", "home.", "blobs", "locks", ".")  # of a home, whoever has opened it before
 MAX_LISTED = 4  # names of files in a message
 
 
