@@ -25,6 +25,10 @@ TASK = "general_vmcq"  # questions with images in MMMU's form, from files of the
 SETTINGS = ("temperature", "max_tokens", "top_p")  # that the tool sends, and the model cannot take
 FOLDERS = ("configs", "predictions", "reports", "reviews")  # of a run, as far as they are read
 PATH = "/v1/chat/completions"
+# the tool's own sentences, which are not kept: what it asks for, and what it says of its task
+PROMPT = re.compile(r"Answer the following multiple choice question\..*?by step before answering\.", re.DOTALL)
+ABOUT = re.compile(r'("dataset_description": )"(?:[^"\\]|\\.)*"')
+ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
 def write_questions(folder: Path, count: int) -> Path:
@@ -95,7 +99,7 @@ def listening(url: str) -> Generator[tuple[str, list[dict[str, Any]]]]:
     exchanges: list[dict[str, Any]] = []
 
     async def forward(request: web.Request) -> web.Response:
-        body = await request.read()
+        body = without_words((await request.read()).decode())
         async with aiohttp.ClientSession() as session, session.post(url + request.path, json=json.loads(body)) as came:
             reply = await came.read()
             exchanges.append({"request": json.loads(body), "reply": json.loads(reply)})
@@ -123,16 +127,22 @@ async def _start(runner: web.AppRunner) -> None:
 
 
 def keep(name: str, work: Path, run: Path, exchanges: Sequence[dict[str, Any]] = ()) -> None:
-    """Put a run into the record: its files, without where they lay, and what went to the server and back."""
+    """Put a run into the record: its files, without where they lay and the tool's own sentences, and what went to the
+    server and back."""
     files: dict[str, str] = {}
     for path in sorted(path for folder in FOLDERS for path in (run / folder).glob("**/*")):
         if path.is_file() and path.suffix != ".html":
-            text = path.read_text().replace(str(work), "/work").replace(str(Path.home()), "/home/user")
-            files[path.relative_to(run).as_posix()] = text
+            text = path.read_text().replace(str(work), "FOLDER").replace(str(Path.home()), "HOME")
+            files[path.relative_to(run).as_posix()] = ADDRESS.sub("http://127.0.0.1:0", without_words(text))
     record: dict[str, Any] = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
     record[name] = {"run": run.name, "files": files, "exchanges": list(exchanges)}
     RECORD.parent.mkdir(exist_ok=True)
     RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+
+
+def without_words(text: str) -> str:
+    """Return what was sent or written without the tool's own sentences."""
+    return ABOUT.sub(r'\1""', PROMPT.sub("Choose.", text))
 
 
 def read_record(name: str) -> dict[str, Any]:
