@@ -1,9 +1,9 @@
 """The twelve categories by which WEAVE-100k varies its edits and its recalled objects, in the paper's proportions."""
 
 from collections.abc import Mapping
-from random import Random
 
 from weft.benchmarks.weave.training_names import CATEGORIES, EDIT_COUNTS, RECALL_COUNTS
+from weft_recipes.shares import CATEGORY, choose
 
 SUBJECTS: Mapping[str, str] = {
     "Animals": "animals: pets, farm animals, wildlife, sea life, insects or creatures of legend",
@@ -23,6 +23,6 @@ RECALL: Mapping[str, int] = dict(zip(CATEGORIES, RECALL_COUNTS, strict=True))
 EDIT: Mapping[str, int] = dict(zip(CATEGORIES, EDIT_COUNTS, strict=True))
 
 
-def choose_category(rng: Random, counts: Mapping[str, int]) -> str:
-    """Return a category by its share."""
-    return rng.choices(list(counts), list(counts.values()))[0]
+def choose_category(number: int, counts: Mapping[str, int]) -> str:
+    """Return the category of a seed."""
+    return choose(number, counts, CATEGORY)

@@ -35,6 +35,7 @@ from weft_recipes.fusion_prompts import (
     script_schema,
 )
 from weft_recipes.originals import IMAGE_SUFFIXES, digest_lines, digest_originals, list_originals, load_original
+from weft_recipes.shares import Images, choose_images
 from weft_recipes.stand_ins import fusion_reply
 
 Captions = Annotated[str, Meta(description="A text file with one caption a line, of which inputs are drawn.")]
@@ -46,12 +47,16 @@ class FusionOptions(GateOptions, frozen=True):
     captions: Captions = ""
     originals: Originals = ""
     inputs: Inputs = 2
+    images: Annotated[
+        Images,
+        Meta(description="Images of a dialogue: fixed, by --inputs, or paper, in the shares of WEAVE-100k's Figure 4."),
+    ] = "fixed"
     questions: Annotated[float, Meta(ge=0, le=1, description="Share of dialogues with a question at the end.")] = 0.2
 
 
 class Fusion(Recipe):
     name = "weave-fusion"
-    version = "2"
+    version = "3"
     title = "Inputs are restored from their edits, then fused: WEAVE's fusion pathway"
     roles = (
         Role("writer", "text", "writes captions, the fusion, edits and what undoes them", sees=True),
@@ -63,18 +68,20 @@ class Fusion(Recipe):
     Options = FusionOptions
     prompts = FusionPrompts()
     comprehension = Comprehension()
+    most_inputs = 3
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         options = self.options
         check_embedder(options.embedder)
         if options.captions and options.originals:
             raise UserError("--captions and --originals: give one of the two")
-        if options.captions and len(self._captions) < options.inputs:
-            raise UserError(f"{options.captions} has {len(self._captions)} captions, and needs {options.inputs}")
-        if options.originals and len(self._originals) < options.inputs:
+        needed = self.most_inputs if options.images == "paper" else options.inputs
+        if options.captions and len(self._captions) < needed:
+            raise UserError(f"{options.captions} has {len(self._captions)} captions, and needs {needed}")
+        if options.originals and len(self._originals) < needed:
             raise UserError(
                 f"{options.originals} has {len(self._originals)} images ({', '.join(IMAGE_SUFFIXES)}), "
-                f"and needs {options.inputs}"
+                f"and needs {needed}"
             )
 
     @cached_property
@@ -97,10 +104,10 @@ class Fusion(Recipe):
 
     def seed(self, number: int) -> Row:
         rng = Random(f"{self.name} {number}")
-        count = self.options.inputs
+        count, edits = self.count_inputs(number)
         facts: dict[str, Any] = {
             "theme": rng.choice(THEMES),
-            "kinds": [rng.choice(KINDS) for _ in range(count)],
+            "kinds": [rng.choice(KINDS) if index < edits else "" for index in range(count)],
             "asks": rng.random() < self.options.questions,
         }
         if self.options.captions:
@@ -108,6 +115,15 @@ class Fusion(Recipe):
         if self.options.originals:
             facts["originals"] = [str(file) for file in _take(self._originals, number, count)]
         return Row(number, facts)
+
+    def count_inputs(self, number: int) -> tuple[int, int]:
+        """Return how many inputs the dialogue of a seed has, and how many of them are edited: the images are both and
+        the fusion."""
+        if self.options.images != "paper":
+            return self.options.inputs, self.options.inputs
+        images = choose_images(number)
+        inputs = min(self.most_inputs, max(2, images // 2))
+        return inputs, min(inputs, images - 1 - inputs)
 
     def steps(self) -> Sequence[Step]:
         return (
@@ -133,10 +149,8 @@ class Fusion(Recipe):
         return ["editor", *[mender] * self.options.mends]
 
     async def write(self, row: Row, context: Context) -> Row:
-        count = self.options.inputs
-        images = await asyncio.gather(
-            *(asyncio.to_thread(load_original, Path(path), context.blobs) for path in row.facts.get("originals", ()))
-        )
+        count = len(row.facts["kinds"])
+        images = await asyncio.gather(*(load_original(Path(path), context) for path in row.facts.get("originals", ())))
         captions: list[str] = row.facts.get("captions", [])
         prompt = self.prompts.script(row.number, row.facts["theme"], captions, shown=len(images), count=count)
         script = await context.write(
@@ -194,7 +208,9 @@ class Fusion(Recipe):
     async def _write_edit(
         self, row: Row, index: int, kind: str, image: Image, context: Context
     ) -> dict[str, Any] | None:
-        """Return an edit of one input with its reverse; None if the writer's does not obey the rules."""
+        """Return an edit of one input with its reverse; None if it is not edited, or the writer's breaks a rule."""
+        if not kind:
+            return None
         try:
             edit = await context.write(
                 "writer",
@@ -237,7 +253,7 @@ class Fusion(Recipe):
         return add_attempts(row, attempts), [image for image, _ in results]
 
     def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
-        return fusion_reply(request, self.options.inputs)
+        return fusion_reply(request)
 
 
 def assemble_fusion(facts: Mapping[str, Any]) -> Draft:

@@ -3,22 +3,21 @@
     weft build weave-100k --seeds 100000 --writer M --painter M,M --editor M --checker M --out DIR
     weft build weave-100k --mix fusion=1,recall=1,sequence=1,derive=1 ...
 
-A seed's number decides its pathway, so a build that is extended keeps its proportions. What a pathway drops is missing
-from them: `weft build status` and `weft data stats weave-100k` say how they came out.
+A seed's number decides its pathway and its category, evenly over any stretch of seeds, so a build that is extended
+keeps its proportions. A dialogue that is dropped is tried again with the same pathway and category: so pathways that
+pass few scripts keep their share.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property, partial
-from random import Random
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any
 
 from msgspec import Meta
-from msgspec.structs import asdict, fields
+from msgspec.structs import asdict, fields, replace
 
 from weft.benchmarks.weave.training_names import TABLE_5
-from weft.building.context import Context
 from weft.building.draft import Row
-from weft.building.recipe import Recipe, Role, Step
+from weft.building.recipe import SEED_SPACE, Recipe, Role, Step
 from weft.errors import UserError
 from weft.types import Message, Reply, Request
 from weft_recipes.derive.recipe import Derive
@@ -26,13 +25,8 @@ from weft_recipes.fusion import Captions, Fusion, Inputs, Originals
 from weft_recipes.originals import digest_lines
 from weft_recipes.recall import Recall
 from weft_recipes.sequence import SequenceOptions, SequenceRecipe
+from weft_recipes.shares import PATHWAY, Images, choose
 
-PATHWAYS: Mapping[str, type[Recipe]] = {
-    "fusion": Fusion,
-    "recall": Recall,
-    "sequence": SequenceRecipe,
-    "derive": Derive,
-}
 DOMAINS = {  # of Table 5, by pathway
     "fusion": ("Multi-image Fusion",),
     "recall": ("Recall",),
@@ -40,23 +34,26 @@ DOMAINS = {  # of Table 5, by pathway
     "derive": ("Visual Jigsaw", "Chess Game"),
 }
 PAPER = {pathway: sum(sum(TABLE_5[domain].values()) for domain in domains) for pathway, domains in DOMAINS.items()}
-StepWork = Callable[[Row, Context], Awaitable[Row]]
 
 
 class MixtureOptions(SequenceOptions, frozen=True):
     captions: Captions = ""
     originals: Originals = ""
     inputs: Inputs = 2
+    images: Annotated[
+        Images,
+        Meta(description="Images of a dialogue: paper, in the shares of Figure 4, or fixed, by --rounds and --inputs."),
+    ] = "paper"
     mix: Annotated[
         str,
         Meta(description="Weights of the pathways, such as fusion=3,recall=1; empty: those of the paper's Table 5."),
     ] = ""
 
 
-class Weave100k(Recipe):
-    name = "weave-100k"
-    version = "1." + ".".join(kind.version for kind in PATHWAYS.values())
-    title = "All pathways of WEAVE's training data, in the paper's proportions"
+class Mixture(Recipe):
+    """Recipes that are mixed by weight. A subclass says which."""
+
+    tries = 8
     roles = (
         Role("writer", "text", "writes captions, scripts, edits, questions and rewordings", sees=True),
         Role("painter", "image", "draws; of several the best image stays", sees=True, several=True),
@@ -65,17 +62,19 @@ class Weave100k(Recipe):
         Role("checker", "text", "filters scripts and scores images", optional=True, sees=True),
     )
     Options = MixtureOptions
+    pathways: Mapping[str, type[Recipe]] = {}
+    usual_weights: Mapping[str, float] = {}
 
     @cached_property
     def weights(self) -> dict[str, float]:
         """The weight of each pathway. Raises UserError for a mix that is none."""
         if not self.options.mix:
-            return {name: float(count) for name, count in PAPER.items()}
+            return dict(self.usual_weights)
         weights: dict[str, float] = {}
         for entry in self.options.mix.split(","):
             name, _, value = entry.strip().partition("=")
-            if name not in PATHWAYS:
-                raise UserError(f"--mix {entry}: there is no pathway {name!r}; there is {', '.join(PATHWAYS)}")
+            if name not in self.pathways:
+                raise UserError(f"--mix {entry}: there is no pathway {name!r}; there is {', '.join(self.pathways)}")
             try:
                 weights[name] = float(value)
             except ValueError:
@@ -93,7 +92,7 @@ class Weave100k(Recipe):
         recipes: dict[str, Recipe] = {}
         for name, weight in self.weights.items():
             if weight:
-                kind = PATHWAYS[name]
+                kind = self.pathways[name]
                 own = {field.name: given[field.name] for field in fields(kind.Options) if field.name in given}
                 recipes[name] = kind(kind.Options(**own))
         return recipes
@@ -107,26 +106,26 @@ class Weave100k(Recipe):
 
     def find_pathway(self, number: int) -> str:
         """Return the pathway of a seed."""
-        names = list(self.recipes)
-        return Random(f"{self.name} {number}").choices(names, [self.weights[name] for name in names])[0]
+        return choose(number, {name: self.weights[name] for name in self.recipes}, PATHWAY)
 
     def seed(self, number: int) -> Row:
-        return self.recipes[self.find_pathway(number)].seed(number)
+        pathway = self.find_pathway(number)
+        return replace(self.recipes[pathway].seed(number), group=pathway)
 
     def steps(self) -> Sequence[Step]:
         steps: list[Step] = []
         for name, recipe in self.recipes.items():
-            for step in recipe.steps():
-                work = partial(self._work, name, step.work)
-                steps.append(Step(f"{name}: {step.name}", work, step.about, step.roles))
+            steps += [replace(step, name=f"{name}: {step.name}", group=name) for step in recipe.steps()]
         return steps
 
-    async def _work(self, pathway: str, work: StepWork, row: Row, context: Context) -> Row:
-        """Do a step for a row of its pathway; other rows pass."""
-        if self.find_pathway(row.number) != pathway:
-            return row
-        return await work(row, context)
-
     def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
-        recipe: Any = self.recipes[self.find_pathway(int(request.turn_ref.sample))]
+        recipe: Any = self.recipes[self.find_pathway(int(request.turn_ref.sample) % SEED_SPACE)]
         return recipe.stand_in(role, messages, request)
+
+
+class Weave100k(Mixture):
+    name = "weave-100k"
+    title = "All pathways of WEAVE's training data, in the paper's proportions"
+    pathways = {"fusion": Fusion, "recall": Recall, "sequence": SequenceRecipe, "derive": Derive}
+    version = "2." + ".".join(kind.version for kind in (Fusion, Recall, SequenceRecipe, Derive))
+    usual_weights = PAPER

@@ -1,13 +1,14 @@
 """A user's folder of images that dialogues begin with."""
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from weft.benchmarks.record_files import digest_dataset
+from weft.building.context import Context
 from weft.building.recipe import Dropped
 from weft.errors import ImageError, UserError
-from weft.store.blobs import Blobs
 from weft.store.images import MAX_BYTES
 from weft.types import Image
 from weft.untrusted import read_file
@@ -34,9 +35,11 @@ def digest_lines(lines: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def load_original(file: Path, blobs: Blobs) -> Image:
+async def load_original(file: Path, context: Context) -> Image:
     """Store one of the user's images. Raises Dropped for one that cannot be read."""
     try:
-        return blobs.put(read_file(file, MAX_BYTES, ImageError))
+        image = await asyncio.to_thread(lambda: context.blobs.put(read_file(file, MAX_BYTES, ImageError)))
     except (ImageError, OSError) as error:
         raise Dropped("an original cannot be read", f"{file}: {error}") from None
+    context.origins.add_file(file.name, [image])
+    return image

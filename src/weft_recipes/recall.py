@@ -19,7 +19,7 @@ MIN_ROUNDS = 3  # removing, something else, restoring
 
 class Recall(RoundsRecipe):
     name = "weave-recall"
-    version = "2"
+    version = "3"
     title = "Something is removed and later put back: WEAVE's recall pathway"
     prompts = RecallPrompts()
     script_task = "recall script"
@@ -29,16 +29,17 @@ class Recall(RoundsRecipe):
     def seed(self, number: int) -> Row:
         rng = Random(f"{self.name} {number}")
         asks = rng.random() < self.options.questions
-        return Row(number, {"category": choose_category(rng, RECALL), "asks": asks})
+        rounds = self.count_rounds(number)
+        return Row(number, {"category": choose_category(number, RECALL), "rounds": rounds, "asks": asks})
 
     def script_prompt(self, row: Row) -> str:
-        return self.prompts.script(row.number, SUBJECTS[row.facts["category"]], self.options.rounds)
+        return self.prompts.script(row.number, SUBJECTS[row.facts["category"]], row.facts["rounds"])
 
     def check_prompt(self, script: str) -> str:
         return self.prompts.check(script)
 
-    def script_schema(self) -> Schema:
-        return script_schema(self.options.rounds)
+    def script_schema(self, rounds: int) -> Schema:
+        return script_schema(rounds)
 
     def find_problem(self, script: Mapping[str, Any]) -> str:
         return find_script_problem(script)
@@ -52,7 +53,7 @@ class Recall(RoundsRecipe):
         return replace(draft, domain="recall" if recalls else "edit", subdomain=row.facts["category"])
 
     def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
-        return recall_reply(request, self.options.rounds)
+        return recall_reply(request)
 
 
 def find_script_problem(script: Mapping[str, Any]) -> str:

@@ -24,10 +24,15 @@ from weft.errors import UserError
 from weft.types import Image, Text, find_mentions
 from weft_recipes.comprehension import Comprehension
 from weft_recipes.schemas import CHECK_SCHEMA
+from weft_recipes.shares import Images, choose_images
 
 
 class RoundsOptions(GateOptions, frozen=True):
-    rounds: Annotated[int, Meta(ge=2, le=6, description="Edits of a dialogue.")] = 4
+    rounds: Annotated[int, Meta(ge=2, le=7, description="Edits of a dialogue.")] = 4
+    images: Annotated[
+        Images,
+        Meta(description="Images of a dialogue: fixed, by --rounds, or paper, in the shares of WEAVE-100k's Figure 4."),
+    ] = "fixed"
     questions: Annotated[
         float, Meta(ge=0, le=1, description="Share of dialogues with a question about one of their images.")
     ] = 0.2
@@ -54,6 +59,12 @@ class RoundsRecipe(Recipe):
         if self.options.rounds < self.min_rounds:
             raise UserError(f"--rounds {self.options.rounds}: {self.name} needs {self.min_rounds} at least")
 
+    def count_rounds(self, number: int) -> int:
+        """Return how many rounds the dialogue of a seed has. Each makes an image, after the first."""
+        if self.options.images == "paper":
+            return choose_images(number) - 1
+        return self.options.rounds
+
     def script_prompt(self, row: Row) -> str:
         """Return what the writer is asked."""
         raise NotImplementedError
@@ -62,7 +73,7 @@ class RoundsRecipe(Recipe):
         """Return what the checker is asked about a script."""
         raise NotImplementedError
 
-    def script_schema(self) -> Schema:
+    def script_schema(self, rounds: int) -> Schema:
         """Return the schema of a script; it has a `caption` and `rounds`."""
         raise NotImplementedError
 
@@ -101,11 +112,11 @@ class RoundsRecipe(Recipe):
         return context.players("editor") or context.players("painter")
 
     async def write(self, row: Row, context: Context) -> Row:
-        rounds = self.options.rounds
+        rounds = row.facts["rounds"]
         script = await context.write(
             "writer",
             self.script_prompt(row),
-            self.script_schema(),
+            self.script_schema(rounds),
             task=self.script_task,
             material={"seed": (Text(str(row.number)),), "rounds": (Text(str(rounds)),)},
         )

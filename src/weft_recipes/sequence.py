@@ -3,7 +3,6 @@
 Stories need people to look at them: they go to the test part of the dataset. Edits of several steps are training data.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -38,7 +37,7 @@ class SequenceOptions(RoundsOptions, frozen=True):
 
 class SequenceRecipe(RoundsRecipe):
     name = "weave-sequence"
-    version = "1"
+    version = "2"
     title = "Steps that follow from each other, with a character that comes back: WEAVE's sequential pathway"
     Options = SequenceOptions
     prompts = SequencePrompts()
@@ -60,7 +59,8 @@ class SequenceRecipe(RoundsRecipe):
     def seed(self, number: int) -> Row:
         rng = Random(f"{self.name} {number}")
         facts: dict[str, Any] = {
-            "category": choose_category(rng, EDIT),
+            "category": choose_category(number, EDIT),
+            "rounds": self.count_rounds(number),
             "is_story": rng.random() < self.options.stories,
             "asks": rng.random() < self.options.questions,
         }
@@ -71,13 +71,13 @@ class SequenceRecipe(RoundsRecipe):
 
     def script_prompt(self, row: Row) -> str:
         subject = SUBJECTS[row.facts["category"]]
-        return self.prompts.script(row.number, subject, self.options.rounds, is_story=row.facts["is_story"])
+        return self.prompts.script(row.number, subject, row.facts["rounds"], is_story=row.facts["is_story"])
 
     def check_prompt(self, script: str) -> str:
         return self.prompts.check(script)
 
-    def script_schema(self) -> Schema:
-        return script_schema(self.options.rounds)
+    def script_schema(self, rounds: int) -> Schema:
+        return script_schema(rounds)
 
     def find_problem(self, script: Mapping[str, Any]) -> str:
         return find_sequence_problem(script)
@@ -86,7 +86,7 @@ class SequenceRecipe(RoundsRecipe):
         caption = row.facts["script"]["caption"]
         if "style" not in row.facts:
             return Order("image 1", caption)
-        style = await asyncio.to_thread(load_original, Path(row.facts["style"]), context.blobs)
+        style = await load_original(Path(row.facts["style"]), context)
         return Order("image 1", self.prompts.in_style(caption), (style,))
 
     def finish(self, row: Row, draft: Draft) -> Draft:
@@ -95,7 +95,7 @@ class SequenceRecipe(RoundsRecipe):
         return replace(draft, subdomain=row.facts["category"])
 
     def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
-        return sequence_reply(request, self.options.rounds)
+        return sequence_reply(request)
 
 
 def find_sequence_problem(script: Mapping[str, Any]) -> str:

@@ -12,10 +12,12 @@ REQUEST = "In Image #1, change the colour of the wooden chair on the left of the
 CAPTION = "A {} ceramic cup with a thin golden rim stands on a plain wooden table in soft light from the left."
 
 
-def fusion_reply(request: Request, inputs: int) -> Reply | None:
+def fusion_reply(request: Request) -> Reply | None:
     """Return what stands in for a reply of the roles of `weave-fusion`."""
     task = _task(request)
     if task == "fusion script":
+        assert request.schema is not None
+        inputs = int(request.schema["properties"]["captions"]["minItems"])
         names = " and ".join(f"Image #{number}" for number in range(1, inputs + 1))
         points = [{"image": number, "requirement": REQUIREMENT} for number in range(1, inputs + 1)]
         captions = [CAPTION.format(f"number {number}") for number in range(1, inputs + 1)]
@@ -32,10 +34,11 @@ def question_reply(request: Request) -> Reply | None:
     return _reply({"question": "How many chairs stand at the window in Image #1?", "answer": "three of them"})
 
 
-def sequence_reply(request: Request, rounds: int) -> Reply | None:
+def sequence_reply(request: Request) -> Reply | None:
     """Return what stands in for a reply of the roles of `weave-sequence`."""
     if _task(request) != "sequence script":
         return question_reply(request)
+    rounds = _count_rounds(request)
     character = "the wooden chair"
     written: list[dict[str, Any]] = []
     for number in range(1, rounds + 1):
@@ -47,10 +50,11 @@ def sequence_reply(request: Request, rounds: int) -> Reply | None:
     return _reply({"character": character, "caption": caption, "rounds": written})
 
 
-def recall_reply(request: Request, rounds: int) -> Reply | None:
+def recall_reply(request: Request) -> Reply | None:
     """Return what stands in for a reply of the roles of `weave-recall`."""
     if _task(request) != "recall script":
         return question_reply(request)
+    rounds = _count_rounds(request)
     written: list[dict[str, Any]] = []
     for number in range(1, rounds + 1):
         kind = KINDS[number % len(KINDS)]
@@ -68,6 +72,14 @@ def recall_reply(request: Request, rounds: int) -> Reply | None:
 
 def _task(request: Request) -> str:
     return request.question.metrics[0] if request.question else ""
+
+
+def _count_rounds(request: Request) -> int:
+    """Return how many rounds a script is to have."""
+    assert request.question is not None
+    (rounds,) = request.question.material["rounds"]
+    assert isinstance(rounds, Text)
+    return int(rounds.text)
 
 
 def _reply(content: dict[str, Any]) -> Reply:

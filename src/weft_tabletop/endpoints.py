@@ -21,6 +21,7 @@ KNOWN = {
     "planner-und": (),
     "visualizer": ("weights", "planner", "seed"),
 }
+LICENCE = "Apache-2.0"  # weft's own
 WITH_WEIGHTS = [name for name, options in KNOWN.items() if "weights" in options]
 
 
@@ -71,6 +72,13 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
                 f"{spec.text}: a folder of weights, given once, is for tabletop/{', tabletop/'.join(WITH_WEIGHTS)}"
             )
         chosen["weights"] = Path(folder)
+    endpoint = _open(name, spec, blobs, chosen)
+    if not chosen.get("weights"):  # its own: weights that somebody trained are theirs
+        endpoint.licence = LICENCE
+    return endpoint
+
+
+def _open(name: str, spec: ModelSpec, blobs: Blobs, chosen: dict[str, Any]) -> Endpoint:
     if name in ("exact", "erring"):
         from weft_tabletop.exact.endpoint import Exact
 
@@ -95,7 +103,7 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
         if name == "visualizer":
             return VisualizerEndpoint(blobs, **chosen)
         if name == "planner-und":
-            chosen["weights"] = SHIPPED / UNTUNED_FILE
+            return PlannerEndpoint(blobs, name=f"tabletop/{name}", weights=SHIPPED / UNTUNED_FILE)
         return PlannerEndpoint(blobs, name=f"tabletop/{name}", **chosen)
     from weft_tabletop.tiny.endpoint import TinyEndpoint
 

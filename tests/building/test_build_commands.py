@@ -22,15 +22,17 @@ def weft(*words: object) -> str:
 def test_list_names_every_recipe_with_its_roles():
     text = weft("list")
     assert [line.split()[0] for line in text.splitlines()[:-1:2]] == [
+        "tabletop-100k",
         "tabletop-fusion",
         "tabletop-recall",
+        "tabletop-sequence",
         "weave-100k",
         "weave-derive",
         "weave-fusion",
         "weave-recall",
         "weave-sequence",
     ]
-    assert text.count("roles: writer, painter, editor, mender, checker") == 6
+    assert text.count("roles: writer, painter, editor, mender, checker") == 8
 
 
 def test_show_draws_the_steps_with_who_is_asked():

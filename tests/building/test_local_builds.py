@@ -22,6 +22,7 @@ from weft.workspace import read_only_journal
 HERE = Path(__file__).parent
 RECIPE = f"{HERE / 'recipes.py'}:Pairs"
 PLAYERS = HERE / "players.py"
+TERMS = {"writer": "CC0-1.0", "painter": "CC0-1.0"}
 MODELS = {"writer": f"{PLAYERS}:Writer", "painter": f"{PLAYERS}:Painter"}
 
 
@@ -32,7 +33,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def build(out: Path, seeds: int = 20, **more: Any) -> BuildOutcome:
-    fields: dict[str, Any] = {"recipe": RECIPE, "models": MODELS, "part_size": 5, **more}
+    fields: dict[str, Any] = {"recipe": RECIPE, "models": MODELS, "part_size": 5, "terms": TERMS, **more}
     return asyncio.run(run_build(BuildRequest(out=out, seeds=seeds, **fields)))
 
 
@@ -154,7 +155,7 @@ def test_a_cut_part_file_is_named_and_made_anew(tmp_path: Path, log: Path):
     ("change", "message"),
     [
         ({"seeds": 0}, "--seeds: give at least 1"),
-        ({"recipe": "nothing"}, "there is no recipe 'nothing'; there is tabletop-fusion"),
+        ({"recipe": "nothing"}, "there is no recipe 'nothing'; there is tabletop-100k"),
         ({"models": {}}, "pairs needs a model for the role writer"),
         ({"models": {**MODELS, "drawer": "copy"}}, "pairs has no role 'drawer'; its roles are writer, painter"),
         ({"models": {**MODELS, "painter": f"{PLAYERS}:text_only"}}, "cannot be the painter: it generates text"),

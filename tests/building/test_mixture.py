@@ -29,10 +29,10 @@ def test_seeds_follow_table_5_or_the_weights_that_are_given():
     found = pathways(20_000)
     paper = {"fusion": 75996, "recall": 1369, "sequence": 19903, "derive": 3482}
     for name, count in paper.items():
-        assert found[name] / 20_000 == pytest.approx(count / 100750, abs=0.01)
+        assert found[name] == pytest.approx(20_000 * count / 100750, abs=5)
     assert [*pathways(50, mix="recall=2,fusion=0")] == ["recall"]
     some = pathways(4000, mix=EQUAL)
-    assert all(850 < some[name] < 1150 for name in paper)
+    assert all(995 < some[name] < 1005 for name in paper)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,9 @@ def test_all_pathways_are_made_by_one_command_and_extended_later(tmp_path: Path)
 
     async def work() -> Any:
         async with models.up():
-            asked = request("weave-100k", tmp_path, models, 20, options={"mix": EQUAL, "stories": 0.0})
+            asked = request(
+                "weave-100k", tmp_path, models, 20, options={"mix": EQUAL, "stories": 0.0, "images": "fixed"}
+            )
             forecast = await forecast_build(asked)
             assert not any(models.asked.values()), "a dry run asks nobody"
             for seeds in (10, 20):

@@ -18,12 +18,17 @@ from PIL import Image
 def text_of(messages):
     return "".join(part for part in messages[-1][1] if isinstance(part, str))
 
+def digest_of(messages):
+    return hashlib.sha256(text_of(messages).encode()).digest()
+
 def writer(messages, want):
-    return '{"landmark": "an old oak"}'
+    return '{"landmark": "oak %d of the seven old oaks on the hill %d"}' % tuple(digest_of(messages)[:2])
 
 def painter(messages, want):
     image = Image.new("RGB", (64, 64), "white")
-    image.paste(tuple(hashlib.sha256(text_of(messages).encode()).digest()[:3]), (8, 8, 40, 40))
+    digest = digest_of(messages)
+    left, top = digest[3] % 32, digest[4] % 32
+    image.paste(tuple(digest[:3]), (left, top, left + 8 + digest[5] % 24, top + 8 + digest[6] % 24))
     return image
 
 def editor(messages, want):  # winter comes back as it was

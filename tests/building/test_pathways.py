@@ -38,7 +38,8 @@ def request(recipe: str, out: Path, models: PapersModels, seeds: int = 24, **mor
     if recipe in ("weave-recall", "weave-sequence"):  # two painters, of which the better image stays
         roles = {**roles, "painter": f"{models.name('painter')},{models.name('editor')}"}
         del roles["editor"]
-    return BuildRequest(recipe, out, roles, seeds, retry_policy=QUICK, **more)
+    # these servers write the same words again and again
+    return BuildRequest(recipe, out, roles, seeds, retry_policy=QUICK, duplicates=(), **more)
 
 
 def build(recipe: str, out: Path, models: PapersModels, **more: Any) -> tuple[BuildOutcome, list[Row]]:

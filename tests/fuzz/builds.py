@@ -19,6 +19,7 @@ from weft.building.export import LAYOUTS
 PLAYERS = ("--writer", "tabletop/oracle", "--painter", "tabletop/oracle", "--checker", "tabletop/exact")
 SEEDS = 4
 SHARED = "shared"  # a home beside the build
+MERGED = "merged"  # the folder that it is merged into
 COMMANDS: dict[str, list[str]] = {
     "status": ["build", "status", "data"],
     "again": ["build", "tabletop-recall", "--seeds", str(SEEDS), *PLAYERS, "--out", "data"],
@@ -26,7 +27,12 @@ COMMANDS: dict[str, list[str]] = {
     "dry run": ["build", "tabletop-recall", "--seeds", str(SEEDS + 1), *PLAYERS, "--out", "data", "--dry-run"],
     "prune": ["journal", "prune", "--yes", "--home", "data"],
     "check": ["data", "check", "weave", "data"],
-    **{f"export {layout}": ["build", "export", "data", "--to", layout, "--out", layout] for layout in LAYOUTS},
+    "card": ["build", "card", "data", "--terms", "files=CC0"],
+    "merge": ["build", "merge", MERGED, "data"],
+    **{
+        f"export {layout}": ["build", "export", "data", "--to", layout, "--out", layout, "--accept-unknown-terms"]
+        for layout in LAYOUTS
+    },
 }
 
 
@@ -71,10 +77,11 @@ def _try_folder(chance: random.Random, work: Path, sound: Path, done: Counter[st
             raise Broken(f"{name}, then {command}: {ended.err[:1000]}")
         if _listing(outside) != before:
             raise Broken(f"{name}, then {command}: it wrote outside")
-    strange = {path.name for path in work.iterdir()} - {"data", OUTSIDE, SHARED, ".stdout", ".stderr", *LAYOUTS}
+    usual = {"data", OUTSIDE, SHARED, MERGED, ".stdout", ".stderr", *LAYOUTS}
+    strange = {path.name for path in work.iterdir()} - usual
     if strange:
         raise Broken(f"{name}: {strange} was written")
-    for link in (path for layout in LAYOUTS for path in (work / layout).rglob("*") if path.is_symlink()):
+    for link in (path for layout in (*LAYOUTS, MERGED) for path in (work / layout).rglob("*") if path.is_symlink()):
         raise Broken(f"{name}: {link} is a link in what leaves")
 
 

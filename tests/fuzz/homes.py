@@ -84,8 +84,8 @@ MODEL = """
 def model(messages, want, draw):
     return "{}"
 """
-# servers, which go on for ever, and what asks hundreds of questions
-ELSEWHERE = {"view", "serve", "demo", "judge check"}
+# servers, which go on for ever, what asks hundreds of questions, and what reads a home as `agree` does (see builds.py)
+ELSEWHERE = {"view", "serve", "demo", "judge check", "build card"}
 
 
 class Sound(NamedTuple):

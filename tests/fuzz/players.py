@@ -56,7 +56,8 @@ def words_of(recipe: str) -> list[str]:
 
 def _build(recipe: str, work: Path, what: str, done: Counter[str]) -> None:
     commands = [words_of(recipe), ["build", "status", "data"]]
-    commands += [["build", "export", "data", "--to", layout, "--out", f"as-{layout}"] for layout in LAYOUTS]
+    export = ["build", "export", "data", "--accept-unknown-terms", "--to"]
+    commands += [[*export, layout, "--out", f"as-{layout}"] for layout in LAYOUTS]
     commands += [["data", "check", "weave", "data"], ["data", "stats", "weave", "data"]]
     for words in commands:
         try:

@@ -5,6 +5,7 @@ WEAVE layout when all are.
 """
 
 import asyncio
+import math
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,8 +20,8 @@ from weft.building.draft import Row
 from weft.building.dry_run import RoleForecast, forecast_rows
 from weft.building.export import write_dataset
 from weft.building.features import JournalFeatures
-from weft.building.manifest import BuildManifest, write_manifest
-from weft.building.parts import find_open_parts, split_seeds, write_part
+from weft.building.manifest import FILE, BuildManifest, write_manifest
+from weft.building.parts import find_open_parts, read_rows, split_seeds, write_part
 from weft.building.preparation import prepare
 from weft.building.progress import BuildProgress
 from weft.building.recipe import Recipe
@@ -58,6 +59,14 @@ class BuildOutcome(Struct, frozen=True):
     failed: int  # rows that the next command tries again
 
 
+class MeasuredCost(Struct, frozen=True):
+    """What the seeds of a build cost that are done, whoever paid for them."""
+
+    seeds: int
+    kept: int
+    cost: float  # of one seed, in USD, with all its tries and mendings
+
+
 class BuildForecast(Struct, frozen=True):
     """What a build would call for the seeds that are left."""
 
@@ -65,6 +74,7 @@ class BuildForecast(Struct, frozen=True):
     seeds: int  # that are left
     roles: Mapping[str, RoleForecast]
     local: tuple[str, ...]  # roles whose models answer here, at no cost
+    measured: "MeasuredCost | None" = None  # what the seeds cost that are done
 
 
 async def forecast_build(request: BuildRequest) -> BuildForecast:
@@ -74,14 +84,29 @@ async def forecast_build(request: BuildRequest) -> BuildForecast:
         if not journal_file(workspace.home).exists():
             request = replace(request, home=Path(folder))
         recipe, workspace, endpoints, manifest = prepare(request)
-        parts = find_open_parts(request.out.absolute(), request.seeds, manifest.part_size)
+        parts = find_open_parts(request.out.absolute(), request.seeds, manifest.part_size, manifest.shard)
         seeds = [number for part in parts for number in part.seeds]
         async with workspace.open(endpoints, composed=True) as models:
             for caller in models.callers.values():
                 caller.book_under(manifest.run)
             roles = await forecast_rows(recipe, models, seeds)
         local = tuple(role for role, endpoint in endpoints.items() if not endpoint.cacheable)
-    return BuildForecast(manifest, len(seeds), roles, local)
+    return BuildForecast(manifest, len(seeds), roles, local, measure_cost(request.out.absolute()))
+
+
+def measure_cost(out: Path) -> MeasuredCost | None:
+    """Return what a seed cost so far; None if none is done, or a price is unknown."""
+    if not (out / FILE).exists():
+        return None
+    costs: list[float] = []
+    kept = 0
+    for row in read_rows(out):
+        if row.cost is None:
+            return None
+        if row.outcome != "failed":
+            costs.append(row.cost)
+            kept += row.outcome == "kept"
+    return MeasuredCost(len(costs), kept, math.fsum(costs) / len(costs)) if costs else None
 
 
 async def run_build(
@@ -105,7 +130,7 @@ async def run_build(
         for folder in dict.fromkeys((workspace.home, out)):  # a build's folder has one writer, whatever its home
             closing.enter_context(lock_run(folder, manifest.run))
         await _build(opened, crew, on_start)
-        if crew.halt.reason is None:
+        if crew.halt.reason is None and not manifest.shard:
             write_dataset(out, recipe, workspace.blobs)
     return BuildOutcome(out, manifest, opened.progress, crew.halt.reason, opened.progress.outcomes["failed"])
 
@@ -121,7 +146,8 @@ async def _open_crew(
             caller.book_under(opened.manifest.run)
         opened.progress.calls = models.callers
         features = JournalFeatures(models.journal)
-        tools = Tools(models.callers, models.blobs, features, test_share=opened.manifest.test_share)
+        manifest = opened.manifest
+        tools = Tools(models.callers, models.blobs, features, test_share=manifest.test_share, tries=manifest.tries)
         steps = opened.recipe.steps()
 
         def make(number: int) -> Awaitable[Row]:
@@ -134,11 +160,11 @@ async def _build(opened: OpenBuild, crew: Crew, on_start: OnStart | None) -> Non
     request = opened.request
     manifest = opened.manifest
     write_manifest(opened.out, manifest)
-    parts = find_open_parts(opened.out, request.seeds, manifest.part_size)
-    everything = split_seeds(request.seeds, manifest.part_size)
+    parts = find_open_parts(opened.out, request.seeds, manifest.part_size, manifest.shard)
+    everything = split_seeds(request.seeds, manifest.part_size, manifest.shard)
     progress = opened.progress
-    progress.total = request.seeds
-    progress.earlier = request.seeds - sum(len(part.seeds) for part in parts)
+    progress.total = sum(len(part.seeds) for part in everything)
+    progress.earlier = progress.total - sum(len(part.seeds) for part in parts)
     progress.done = progress.earlier
     if progress.earlier:
         opened.notes.append(f"{len(everything) - len(parts)} of {len(everything)} parts are done already")

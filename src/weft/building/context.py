@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from weft.building.features import Feature, FeatureStore, read_feature
+from weft.building.provenance import Origins
 from weft.building.recipe import Dropped, is_player
 from weft.calls.structured_output import UnusableReply, compile_schema, read_reply
 from weft.errors import UnusableJudge, UserError, WeftError
@@ -46,6 +47,7 @@ class Tools:
     features: FeatureStore
     dry: DryMode = ""
     test_share: float = 0.0  # of the rows; they are the test part
+    tries: int = 1  # dialogues of one seed, until one is kept
 
     def __post_init__(self) -> None:
         self.unusable: dict[str, int] = {}  # replies in a row, by role
@@ -62,6 +64,7 @@ class Context:
         self.blobs = tools.blobs
         self.is_flagging = tools.dry == "flag"  # a dry run in which no gate passes
         self.dry = tools.dry
+        self.origins = Origins()
         self._tools = tools
         self._number = number
         self._costs: dict[str, float | None] = {}  # by cache key
@@ -104,6 +107,7 @@ class Context:
             self._costs[reply.keys[0]] = reply.usage.cost
         if reply.outcome == "failed":
             raise CallFailed(f"{role} {model.name}: {reply.reason}")
+        self.origins.add_reply(role, reply)
         return reply
 
     async def write(
@@ -141,6 +145,7 @@ class Context:
                 messages = (*messages, shown, Message("user", (Text(objection),)))
             else:
                 self._tools.unusable[role] = 0
+                self.origins.add_object(role, reply, written)
                 return written
         self._count_unusable(role, problem)
         raise Dropped(f"the {role}'s reply cannot be used", problem)

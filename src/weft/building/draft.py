@@ -68,6 +68,28 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
         return self.image is not None and all(verdict.passed for verdict in self.verdicts)
 
 
+class Origin(Struct, frozen=True, omit_defaults=True):
+    """Where an image or a sentence comes from: a model, a file of the user's, or else the recipe's own program."""
+
+    role: str = ""  # that the model plays
+    call: str = ""  # cache key of the call whose reply has it
+    file: str = ""  # name of the user's file that it was made from
+
+
+class Provenance(Struct, frozen=True, omit_defaults=True):
+    """The origin of every image and every sentence of a dialogue."""
+
+    images: tuple[Origin, ...]  # in the order of the draft's images
+    turns: tuple[Mapping[str, Origin], ...]  # by turn: of `text`, of `answer`, and of each key point by its name
+
+
+class EarlierTry(Struct, frozen=True):
+    """A dialogue of the same seed that was dropped before the one of the row."""
+
+    step: str
+    reason: str
+
+
 class Row(Struct, frozen=True, omit_defaults=True):
     """One seed on its way to a dialogue."""
 
@@ -82,3 +104,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
     step: str = ""  # which ended it, unless it was kept
     reason: str = ""  # why, in words that are the same for all such rows
     detail: str = ""
+    group: str = ""  # steps with a group are for rows of that group
+    earlier: tuple[EarlierTry, ...] = ()  # dialogues of this seed that were dropped before
+    provenance: Provenance | None = None  # of a kept dialogue
+    prints: tuple[str, ...] = ()  # perceptual hashes of a kept dialogue's images, in hexadecimal digits

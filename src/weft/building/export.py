@@ -3,23 +3,32 @@
 import importlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
+from weft.building.card import EXPORTED, CardFacts, write_card
+from weft.building.card import FILE as CARD
+from weft.building.counts import count_dialogues
 from weft.building.draft import Row
-from weft.building.layouts.weave import IMAGES, RECORDS, TEST_FOLDER, TRAINING_RECORDS, iterate_kept, write_weave
-from weft.building.manifest import home_of, read_manifest
+from weft.building.layouts.weave import IMAGES, RECORDS, TEST_FOLDER, TRAINING_RECORDS, write_weave
+from weft.building.manifest import BuildManifest, home_of, read_manifest
 from weft.building.parts import PARTS, read_rows, reopen_part
+from weft.building.people import read_pass_rate
+from weft.building.provenance import describe_provenance
 from weft.building.recipe import Recipe, list_recipes, load_recipe, open_recipe
+from weft.building.selection import LeftOut, count_kinds, find_duplicates, iterate_selected, write_left_out
+from weft.building.status import read_status
+from weft.building.terms import check_terms, find_parties
 from weft.errors import ImageError, StoreError, UserError
-from weft.store.blobs import Blobs, blobs_folder, write_folder
+from weft.store.blobs import Blobs, blobs_folder, write_file, write_folder
+from weft.store.locks import lock_run
 from weft.store.schema import journal_file
 
 NEW_PREFIX = ".weave-"
+PAIRS = "pairs"
 MARK = ".weft-export"  # in a folder that an export wrote, and may replace
-LAYOUTS = {  # name -> its function (folder, rows, blobs) -> how many, and what it writes
+LAYOUTS = {  # name -> its function (folder, rows, blobs, describe) -> how many, and what it writes
     "weave": ("weft.building.layouts.weave:write_weave", "WEAVE's own files: test.json and imgs/"),
     "parquet": ("weft.building.layouts.plain:write_parquet", "Parquet with the images inside, for `datasets`"),
     "webdataset": ("weft.building.layouts.webdataset:write_webdataset", "tar shards"),
@@ -27,10 +36,11 @@ LAYOUTS = {  # name -> its function (folder, rows, blobs) -> how many, and what 
 }
 
 
-def export(out: Path, layout: str, folder: Path) -> int:
+def export(out: Path, layout: str, folder: Path, *, accept_unknown_terms: bool = False) -> int:
     """Write a build in a layout into a folder of its own, which is replaced. Return how many records it has.
 
-    Raises UserError for an unknown layout, and for a folder that has something else in it.
+    Raises UserError for an unknown layout, for a folder that has something else in it, and for dialogues of models
+    whose terms are unknown.
     """
     if layout not in LAYOUTS:
         raise UserError(f"there is no layout {layout!r}; there is {', '.join(LAYOUTS)}")
@@ -43,14 +53,21 @@ def export(out: Path, layout: str, folder: Path) -> int:
     target, _ = LAYOUTS[layout]
     module, _, name = target.partition(":")
     write: Callable[..., int] = vars(importlib.import_module(module))[name]
+    left_out = find_duplicates(read_rows(out), manifest.duplicates)
+    if not accept_unknown_terms:
+        parties = find_parties(_rows_of(out, layout, left_out), manifest.names, of_attempts=layout == PAIRS)
+        check_terms(parties, manifest.terms, manifest.names)
+    describe = describe_provenance(manifest.names, manifest.terms)
     counts: list[int] = []
 
     def fill(new: Path) -> None:
         (new / MARK).write_text(f"{layout}\n")
-        counts.append(write(new, read_rows(out), blobs))
+        counts.append(write(new, _rows_of(out, layout, left_out), blobs, describe))
         if layout == "weave" and manifest.recipe in list_recipes():
             recipe = open_recipe(load_recipe(manifest.recipe), manifest.recipe, manifest.options)
-            recipe.write_extras(new, (row for row, _ in iterate_kept(read_rows(out))))
+            recipe.write_extras(new, iterate_selected(read_rows(out), left_out))
+        text = write_card(collect_facts(out, manifest, left_out), layout)
+        (new / EXPORTED).write_text(text, encoding="utf-8")
 
     try:
         write_folder(folder, fill)
@@ -59,8 +76,21 @@ def export(out: Path, layout: str, folder: Path) -> int:
     return counts[0]
 
 
+def _rows_of(out: Path, layout: str, left_out: Mapping[int, LeftOut]) -> Iterator[Row]:
+    """Yield the rows that a layout writes: for pairs also those that were dropped."""
+    if layout == PAIRS:
+        return (row for row in read_rows(out) if row.number not in left_out)
+    return iterate_selected(read_rows(out), left_out)
+
+
+def collect_facts(out: Path, manifest: BuildManifest, left_out: Mapping[int, LeftOut]) -> CardFacts:
+    """Return what a build's card shows."""
+    counts = count_dialogues(iterate_selected(read_rows(out), left_out))
+    return CardFacts(read_status(out, manifest), counts, count_kinds(left_out), read_pass_rate(out))
+
+
 def write_dataset(out: Path, recipe: Recipe, blobs: Blobs) -> int:
-    """Write WEAVE's files beside a build's own; return how many dialogues.
+    """Write WEAVE's files and the card beside a build's own; return how many dialogues.
 
     They are written into a new folder first, and replace the old ones only when they are whole.
     """
@@ -68,10 +98,14 @@ def write_dataset(out: Path, recipe: Recipe, blobs: Blobs) -> int:
         shutil.rmtree(leftover, ignore_errors=True)
     new = Path(mkdtemp(prefix=NEW_PREFIX, dir=out))
     current: list[int] = []
+    manifest = read_manifest(out)
+    describe = describe_provenance(manifest.names, manifest.terms)
     try:
-        count = write_weave(new, _note_each(read_rows(out), current), blobs)
-        kept: Any = (row for row, _ in iterate_kept(read_rows(out)))
-        recipe.write_extras(new, kept)
+        left_out = find_duplicates(read_rows(out), manifest.duplicates)
+        count = write_weave(new, _note_each(iterate_selected(read_rows(out), left_out), current), blobs, describe)
+        recipe.write_extras(new, iterate_selected(read_rows(out), left_out))
+        write_left_out(new, left_out)
+        (new / CARD).write_text(write_card(collect_facts(out, manifest, left_out)), encoding="utf-8")
         _replace_files(new, out)
     except ImageError as error:
         reopen_part(out, current[-1])
@@ -81,6 +115,26 @@ def write_dataset(out: Path, recipe: Recipe, blobs: Blobs) -> int:
     finally:
         shutil.rmtree(new, ignore_errors=True)
     return count
+
+
+def write_merged(out: Path) -> int | None:
+    """Write the dataset of a build whose parts are all there; return how many dialogues.
+
+    None for a recipe in a file of somebody's: its code is not loaded because a folder names it.
+    """
+    manifest = read_manifest(out)
+    if manifest.recipe not in list_recipes():
+        return None
+    recipe = open_recipe(load_recipe(manifest.recipe), manifest.recipe, manifest.options)
+    with lock_run(out, manifest.run):
+        return write_dataset(out, recipe, Blobs(blobs_folder(home_of(out, manifest))))
+
+
+def rewrite_card(out: Path, manifest: BuildManifest) -> None:
+    """Write the card of a build anew."""
+    left_out = find_duplicates(read_rows(out), manifest.duplicates)
+    text = write_card(collect_facts(out, manifest, left_out))
+    write_file(out / CARD, text.encode(), world_readable=True)
 
 
 def _note_each(rows: Iterable[Row], current: list[int]) -> Iterator[Row]:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from weft.building.parts import MAX_PARTS, MAX_SEEDS, PARTS
 from weft.building.recipe import Recipe
 from weft.errors import UserError
+from weft.evaluation.selection import parse_shard
 from weft.models.endpoint import Endpoint
 from weft.secrets import strip_url_secrets
 from weft.store.blobs import write_file
@@ -25,6 +26,7 @@ from weft.workspace import read_only_journal
 
 FILE = "build.json"
 FORMAT = 1
+DUPLICATES = ("exact", "images", "texts")  # kinds of duplicates, as `selection` finds them
 MAX_BYTES = 16 * 1024**2
 MAX_PART_SIZE = 100_000
 MAX_PATH_BYTES = 4096
@@ -39,11 +41,16 @@ class BuildManifest(Struct, frozen=True):
     models: dict[str, dict[str, Any]]  # by role: the identity of its endpoint
     sources: str = ""  # digest of the files that seeds are made from
     test_share: float = 0.0  # of the dialogues; they are the test part
+    tries: int = 1  # dialogues of one seed, until one is kept
     part_size: int = 50
+    shard: str = ""  # such as 2/8, if the folder has only the parts of one shard
     seeds: int = 0  # so far
     home: str = ""  # where its calls and images are, relative to its folder; empty: in the folder itself
     names: dict[str, str] = {}  # by role: what the user called the model
     steps: tuple[str, ...] = ()
+    step_groups: tuple[str, ...] = ()  # of the rows that go through each step; empty: all
+    duplicates: tuple[str, ...] = DUPLICATES  # the kinds that are left out of the dataset
+    terms: dict[str, str] = {}  # what may be done with what a role's model made, as the user or the model says
     format: int = FORMAT
 
     @property
@@ -62,6 +69,10 @@ def build_manifest(
     seeds: int,
     part_size: int,
     test_share: float,
+    tries: int,
+    shard: str,
+    duplicates: tuple[str, ...],
+    terms: Mapping[str, str],
     out: Path,
     home: Path,
 ) -> BuildManifest:
@@ -73,18 +84,24 @@ def build_manifest(
     relative_home = ""
     if home != out:
         relative_home = os.path.relpath(home, out)
+    steps = recipe.steps()
     return BuildManifest(
-        recipe.name or name,
-        recipe.version,
-        msgspec.to_builtins(recipe.options),
-        models,
-        recipe.source_digest(),
-        test_share,
-        part_size,
-        seeds,
-        relative_home,
-        {role: strip_url_secrets(endpoint.name) for role, endpoint in endpoints.items()},
-        tuple(step.name for step in recipe.steps()),
+        recipe=recipe.name or name,
+        version=recipe.version,
+        options=msgspec.to_builtins(recipe.options),
+        models=models,
+        sources=recipe.source_digest(),
+        test_share=test_share,
+        tries=tries,
+        shard=shard,
+        part_size=part_size,
+        seeds=seeds,
+        home=relative_home,
+        names={role: strip_url_secrets(endpoint.name) for role, endpoint in endpoints.items()},
+        steps=tuple(step.name for step in steps),
+        step_groups=tuple(step.group for step in steps),
+        duplicates=duplicates,
+        terms=dict(terms),
     )
 
 
@@ -105,7 +122,11 @@ def continue_manifest(out: Path, wanted: BuildManifest) -> BuildManifest:
             "that are there are not asked for again"
         )
     return msgspec.structs.replace(
-        wanted, part_size=before.part_size, seeds=max(before.seeds, wanted.seeds), home=before.home
+        wanted,
+        part_size=before.part_size,
+        seeds=max(before.seeds, wanted.seeds),
+        home=before.home,
+        terms={**before.terms, **wanted.terms},
     )
 
 
@@ -118,6 +139,10 @@ def describe_difference(before: BuildManifest, wanted: BuildManifest) -> str:
             return f"its {what} is {old or 'none'}, not {new or 'none'}"
     if before.test_share != wanted.test_share:
         return f"its test part is {before.test_share:g} of the dialogues, not {wanted.test_share:g}"
+    if before.shard != wanted.shard:
+        return f"it is {_name_shard(before.shard)}, not {_name_shard(wanted.shard)}"
+    if before.tries != wanted.tries:
+        return f"each of its seeds has {before.tries} tries, not {wanted.tries}"
     for name in {**before.options, **wanted.options}:
         if before.options.get(name) != wanted.options.get(name):
             return f"its option {name} is {before.options.get(name)!r}, not {wanted.options.get(name)!r}"
@@ -125,6 +150,10 @@ def describe_difference(before: BuildManifest, wanted: BuildManifest) -> str:
         if before.models.get(role) != wanted.models.get(role):
             return f"its {role} is {before.names.get(role, 'nobody')}, with other settings or another model"
     return ""
+
+
+def _name_shard(shard: str) -> str:
+    return f"shard {shard}" if shard else "a whole build"
 
 
 def read_manifest(out: Path) -> BuildManifest:
@@ -140,6 +169,8 @@ def read_manifest(out: Path) -> BuildManifest:
         raise UserError(f"{file} was written by another weft (format {manifest.format}, this one writes {FORMAT})")
     try:
         check_home(manifest.home)
+        if manifest.shard:
+            parse_shard(manifest.shard)
         check_size(manifest.seeds, manifest.part_size)
     except UserError as error:
         raise UserError(f"{file} cannot be read: {error}") from None

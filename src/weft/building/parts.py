@@ -7,6 +7,7 @@ A build's folder may come from anybody: what is no regular file is refused, a li
 before it is used.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -15,7 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from weft.building.draft import Row
+from weft.building.recipe import SEED_SPACE
 from weft.errors import UserError
+from weft.evaluation.selection import parse_shard
 from weft.store.blobs import write_file
 from weft.untrusted import MAX_FILE_BYTES, open_file
 
@@ -23,9 +26,10 @@ PARTS = "parts"
 SUFFIX = ".jsonl"
 PARTIAL = ".partial.jsonl"
 MAX_ROW_BYTES = 32 * 1024**2  # of one line
-MAX_SEEDS = 100_000_000
+MAX_SEEDS = SEED_SPACE
 MAX_PARTS = 1_000_000
 BLOCK = 1 << 20
+PRINT = re.compile(r"[0-9a-f]{16}")
 
 
 class Part(Struct, frozen=True):
@@ -39,15 +43,19 @@ class Part(Struct, frozen=True):
         return f"{self.number:05d}"
 
 
-def split_seeds(seeds: int, part_size: int) -> list[Part]:
-    """Divide the seeds 0..seeds into parts."""
+def split_seeds(seeds: int, part_size: int, shard: str = "") -> list[Part]:
+    """Divide the seeds 0..seeds into parts; of a shard such as 2/8, return every eighth part from the second on."""
     starts = range(0, seeds, part_size)
-    return [Part(number, range(start, min(start + part_size, seeds))) for number, start in enumerate(starts)]
+    parts = [Part(number, range(start, min(start + part_size, seeds))) for number, start in enumerate(starts)]
+    if not shard:
+        return parts
+    one = parse_shard(shard)
+    return parts[one.number - 1 :: one.count]
 
 
-def find_open_parts(out: Path, seeds: int, part_size: int) -> list[Part]:
+def find_open_parts(out: Path, seeds: int, part_size: int, shard: str = "") -> list[Part]:
     """Return the parts that are not done: absent, partial, or with fewer rows than they have seeds now."""
-    return [part for part in split_seeds(seeds, part_size) if not is_done(out, part)]
+    return [part for part in split_seeds(seeds, part_size, shard) if not is_done(out, part)]
 
 
 def is_done(out: Path, part: Part) -> bool:
@@ -129,6 +137,12 @@ def _check_row(row: Row) -> None:
     if row.draft is None:
         return
     images = len(row.draft.images)
+    if any(PRINT.fullmatch(one) is None for one in row.prints):
+        raise ValueError("the hash of an image is none")
+    if row.provenance is not None:
+        counts = (len(row.provenance.images), len(row.provenance.turns))
+        if counts != (images, len(row.draft.turns)):
+            raise ValueError(f"it says where {counts[0]} images and {counts[1]} turns come from, and has others")
     for turn in row.draft.turns:
         if turn.makes is not None and not 1 <= turn.makes <= images:
             raise ValueError(f"a turn makes image {turn.makes} of {images}")

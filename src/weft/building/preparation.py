@@ -14,12 +14,15 @@ from weft.building.manifest import (
 from weft.building.parts import PARTS
 from weft.building.recipe import Recipe, load_recipe, open_recipe
 from weft.building.request import BuildRequest, open_endpoints
+from weft.building.terms import find_terms
 from weft.errors import UserError
+from weft.evaluation.selection import parse_shard
 from weft.models.endpoint import Endpoint
 from weft.workspace import Workspace
 
 OWN_PREFIXES = ("journal.", "home.", "blobs", "locks", ".")  # of a home, whoever has opened it before
 MAX_LISTED = 4  # names of files in a message
+MAX_TRIES = 100  # dialogues of one seed
 
 
 def check_folder(out: Path) -> None:
@@ -39,6 +42,10 @@ def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endp
     check_size(request.seeds, request.part_size)
     if not 0 <= request.test_share < 1:
         raise UserError(f"--test-share {request.test_share:g}: give a share from 0 to below 1")
+    if request.tries is not None and not 1 <= request.tries <= MAX_TRIES:
+        raise UserError(f"--tries {request.tries}: give 1 to {MAX_TRIES}")
+    if request.shard:
+        parse_shard(request.shard)
     out = request.out.absolute()
     if out.is_file():
         raise UserError(f"{request.out} is a file: --out is a folder")
@@ -56,6 +63,10 @@ def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endp
         seeds=request.seeds,
         part_size=request.part_size,
         test_share=request.test_share,
+        tries=recipe.tries if request.tries is None else request.tries,
+        shard=request.shard,
+        duplicates=request.duplicates,
+        terms=find_terms(request.terms, recipe, endpoints),
         out=out,
         home=home,
     )

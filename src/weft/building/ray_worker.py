@@ -76,6 +76,7 @@ class Worker:
             os.chdir(folder)
             self._recipe, self._workspace, self._endpoints, manifest = prepare(request)
             self._test_share = manifest.test_share
+            self._tries = manifest.tries
         except OSError as error:
             self.problem = UserError(f"a worker cannot use {folder} ({error.strerror}): all machines must share it")
         except WeftError as error:
@@ -91,7 +92,7 @@ class Worker:
             self._keeper = importlib.import_module("ray").get_actor(self._keeper_name)
             models = {role: KeptModel(role, card, self._keeper, self._number) for role, card in cards.items()}
             features = KeptFeatures(self._keeper)
-            self._tools = Tools(models, self._workspace.blobs, features, test_share=self._test_share)
+            self._tools = Tools(models, self._workspace.blobs, features, test_share=self._test_share, tries=self._tries)
             self._steps = self._recipe.steps()
         try:
             return msgspec.json.encode(await make_row(self._recipe, self._steps, number, self._tools))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from weft.building.context import Context
 
 GROUP = "weft.recipes"
+SEED_SPACE = 100_000_000  # numbers from here on are later tries of the seed `number % SEED_SPACE`
 
 
 class Dropped(WeftError):
@@ -70,6 +71,7 @@ class Step(Struct, frozen=True):
     work: "Callable[[Row, Context], Awaitable[Row]]"
     about: str = ""
     roles: tuple[str, ...] = ()  # that it asks, for `weft build show`
+    group: str = ""  # only rows of this group go through it; empty: all
 
 
 class Recipe:
@@ -80,6 +82,7 @@ class Recipe:
     version: str = "1"  # part of the build's identity: change it when the recipe makes something else
     title: str = ""
     roles: tuple[Role, ...] = ()
+    tries: int = 1  # dialogues of one seed, until one is kept, unless the user says otherwise
     Options: type[Struct] = NoOptions
 
     def __init__(self, options: Any) -> None:
@@ -91,7 +94,9 @@ class Recipe:
         with the names of their models."""
 
     def seed(self, number: int) -> Row:
-        """Return the row with which a seed starts. Pure: the same number is the same row on every machine."""
+        """Return the row with which a seed starts. Pure: the same number is the same row on every machine.
+
+        Later tries of a seed have numbers of their own: the seed's plus a multiple of `SEED_SPACE`."""
         return Row(number)
 
     def steps(self) -> Sequence[Step]:

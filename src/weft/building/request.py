@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from weft.building.manifest import DUPLICATES
 from weft.building.recipe import Recipe, Role, is_player
 from weft.calls.roles import Limits
 from weft.calls.sending import RetryPolicy
@@ -41,6 +42,10 @@ class BuildRequest(Struct, frozen=True):
     concurrency: int | None = None
     part_size: int = DEFAULT_PART_SIZE
     test_share: float = 0.0  # of the dialogues, held out as a test part
+    tries: int | None = None  # dialogues of one seed, until one is kept; None: as many as the recipe says
+    duplicates: tuple[str, ...] = DUPLICATES  # the kinds that are left out of the dataset
+    terms: Mapping[str, str] = {}  # by role, `files` or `program`: what may be done with what comes from there
+    shard: str = ""  # such as 2/8: only the parts of this shard are built
     rows_in_flight: int | None = None
     preflight: bool = False
     retry_policy: RetryPolicy = RetryPolicy()

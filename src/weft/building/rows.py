@@ -1,5 +1,6 @@
 """One row through all steps of a recipe."""
 
+from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from weft.building.context import CallFailed, Context, Tools
-from weft.building.draft import Draft, Row
-from weft.building.recipe import Dropped, Recipe, Step
+from weft.building.draft import Attempt, Draft, EarlierTry, Row
+from weft.building.fingerprints import PERCEPTUAL
+from weft.building.provenance import find_provenance
+from weft.building.recipe import SEED_SPACE, Dropped, Recipe, Step
 from weft.calls.sending import EndpointDown, RunHalted
 from weft.errors import BudgetReached, ImageError, StoreError, UnusableJudge, UserError, wrap_error
 
@@ -19,14 +22,29 @@ MAX_DETAIL = 400  # characters
 async def make_row(recipe: Recipe, steps: Sequence[Step], number: int, tools: Tools) -> Row:
     """Return the row of a seed: kept, dropped, or failed. What ends the whole build is raised.
 
-    A step that raises costs this row alone.
+    A step that raises costs this row alone. A dialogue that is dropped is tried again, as often as the build says, each
+    time as another dialogue of the same seed.
     """
     context = Context(tools, number)
+    row = Row(number)
+    earlier: list[Row] = []
+    for attempt in range(max(1, tools.tries)):
+        if attempt:
+            earlier.append(row)
+        row = await _try_row(recipe, steps, number + attempt * SEED_SPACE, context, tools)
+        if row.outcome != "dropped":
+            break
+    return replace(_join_tries(row, earlier), number=number, calls=context.calls, cost=context.cost)
+
+
+async def _try_row(recipe: Recipe, steps: Sequence[Step], number: int, context: Context, tools: Tools) -> Row:
     row = Row(number)
     step_name = "seed"
     try:
         row = recipe.seed(number)
         for step in steps:
+            if step.group and step.group != row.group:
+                continue
             step_name = step.name
             result: Any = await step.work(row, context)
             if not isinstance(result, Row):
@@ -34,16 +52,48 @@ async def make_row(recipe: Recipe, steps: Sequence[Step], number: int, tools: To
             row = result
         if row.draft is None:
             raise Dropped("no dialogue was made")
-        row = replace(row, outcome="kept", draft=_hold_out(row.draft, number, tools.test_share))
+        step_name = "finish"
+        return await _finish(row, row.draft, number % SEED_SPACE, context, tools)
     except Dropped as error:
-        row = _end(error.row or row, "dropped", step_name, error.reason, error.detail)
+        return _end(error.row or row, "dropped", step_name, error.reason, error.detail)
     except ENDS_BUILD:
         raise
     except (CallFailed, ImageError) as error:
-        row = _end(row, "failed", step_name, "a call failed", str(error))
+        return _end(row, "failed", step_name, "a call failed", str(error))
     except Exception as error:
-        row = _end(row, "failed", step_name, "the step raised an error", str(wrap_error(step_name, error)))
-    return replace(row, number=number, calls=context.calls, cost=context.cost)
+        return _end(row, "failed", step_name, "the step raised an error", str(wrap_error(step_name, error)))
+
+
+async def _finish(row: Row, draft: Draft, seed: int, context: Context, tools: Tools) -> Row:
+    """Return the row as one that is kept, with where all of it comes from and what its images look like."""
+    prints: list[str] = []
+    if not tools.dry:
+        prints = [await context.feature(PERCEPTUAL, image) for image in draft.images]
+    return replace(
+        row,
+        outcome="kept",
+        draft=_hold_out(draft, seed, tools.test_share),
+        provenance=find_provenance(draft, row.attempts, context.origins),
+        prints=tuple(prints),
+    )
+
+
+def _join_tries(row: Row, earlier: Sequence[Row]) -> Row:
+    """Return the last try with the attempts and counts of those before; their items are items of their own."""
+    if not earlier:
+        return row
+    attempts: list[Attempt] = []
+    counts: Counter[str] = Counter()
+    for number, one in enumerate(earlier, start=1):
+        attempts += [replace(attempt, item=f"try {number}: {attempt.item}") for attempt in one.attempts]
+        counts.update(one.counts)
+    counts.update(row.counts)
+    return replace(
+        row,
+        attempts=(*attempts, *row.attempts),
+        counts=dict(counts),
+        earlier=tuple(EarlierTry(one.step, one.reason) for one in earlier),
+    )
 
 
 def _hold_out(draft: Draft, number: int, share: float) -> Draft:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from weft.building.draft import Row
 from weft.building.manifest import BuildManifest, home_of, read_manifest
 from weft.building.parts import find_open_parts, read_rows, split_seeds
+from weft.building.selection import count_kinds, read_left_out
 from weft.store.records import CallTotals
 from weft.store.schema import journal_file
 from weft.workspace import read_only_journal
@@ -44,6 +45,7 @@ class BuildStatus(Struct, frozen=True):
     images: int
     cost: float | None  # of all rows, in USD
     calls: Sequence[CallTotals]  # by role
+    left_out: Mapping[str, int] = {}  # dialogues that are not in the dataset, by kind of duplicate
 
     @property
     def rows(self) -> int:
@@ -67,11 +69,11 @@ class BuildStatus(Struct, frozen=True):
         return self.cost / self.kept
 
 
-def read_status(out: Path) -> BuildStatus:
+def read_status(out: Path, manifest: BuildManifest | None = None) -> BuildStatus:
     """Read a build's status from its files, while it may be running. Raises UserError for a folder without a build."""
-    manifest = read_manifest(out)
-    parts = split_seeds(manifest.seeds, manifest.part_size)
-    open_parts = find_open_parts(out, manifest.seeds, manifest.part_size)
+    manifest = manifest or read_manifest(out)
+    parts = split_seeds(manifest.seeds, manifest.part_size, manifest.shard)
+    open_parts = find_open_parts(out, manifest.seeds, manifest.part_size, manifest.shard)
     totals = _Totals()
     totals.add_all(read_rows(out))
     return BuildStatus(
@@ -79,27 +81,37 @@ def read_status(out: Path) -> BuildStatus:
         parts=len(parts),
         parts_done=len(parts) - len(open_parts),
         outcomes=dict(totals.outcomes),
-        steps=find_yields(totals, manifest.steps),
+        steps=find_yields(totals, dict(zip(manifest.steps, manifest.step_groups, strict=False))),
         counts=dict(totals.counts),
         turns=totals.turns,
         images=totals.images,
         cost=None if totals.has_unknown_cost else totals.cost,
         calls=_read_calls(out, manifest),
+        left_out=count_kinds(read_left_out(out)),
     )
 
 
-def find_yields(totals: "_Totals", steps: Sequence[str]) -> list[StepYield]:
-    """Return the yield of each step, from the rows that ended in each, by reason."""
+def find_yields(totals: "_Totals", groups: Mapping[str, str]) -> list[StepYield]:
+    """Return the yield of each step, from the dialogues that ended in each, by reason.
+
+    `groups` has all steps, with the group of rows that goes through each. Every try of a seed counts by itself.
+    """
     yields: list[StepYield] = []
     ended = totals.ended
-    entered = totals.rows
-    names = ["seed", *steps] if "seed" in ended else list(steps)
+    alive = Counter(totals.entered)  # dialogues that have not ended yet, by group
+    names = ["seed", *groups] if "seed" in ended else list(groups)
     for step in [*names, *(name for name in ended if name not in names)]:
-        reasons = ended.get(step, Counter())
+        by_group = ended.get(step, {})
+        group = groups.get(step, "")
+        passing = [group] if group else list(alive)
+        entered = sum(alive[one] for one in passing)
+        reasons: Counter[str] = Counter()
+        for one, counts in by_group.items():
+            reasons.update(counts)
+            alive[one] -= counts.total()
         left = entered - reasons.total()
         failure = totals.failures.get(step, "")
         yields.append(StepYield(step, entered, left, dict(reasons.most_common()), failure, totals.failed[step]))
-        entered = left
     return yields
 
 
@@ -109,7 +121,8 @@ class _Totals:
     def __init__(self) -> None:
         self.rows = 0
         self.outcomes: Counter[str] = Counter()
-        self.ended: dict[str, Counter[str]] = {}  # by step and reason
+        self.entered: Counter[str] = Counter()  # dialogues that were begun, by group
+        self.ended: dict[str, dict[str, Counter[str]]] = {}  # by step, group and reason
         self.failures: dict[str, str] = {}  # the first one, by step
         self.failed: Counter[str] = Counter()  # by step
         self.counts: Counter[str] = Counter()
@@ -124,19 +137,25 @@ class _Totals:
 
     def add(self, row: Row) -> None:
         self.rows += 1
+        self.entered[row.group] += 1 + len(row.earlier)
+        for one in row.earlier:
+            self._end(one.step, row.group, one.reason)
         self.outcomes[row.outcome] += 1
         self.counts.update(row.counts)
         self.cost += row.cost or 0.0
         self.has_unknown_cost = self.has_unknown_cost or row.cost is None
         if row.outcome != "kept":
             reason = row.reason if row.outcome == "dropped" else f"{row.reason} (tried again by the same command)"
-            self.ended.setdefault(row.step, Counter())[reason] += 1
+            self._end(row.step, row.group, reason)
             if row.outcome == "failed":
                 self.failed[row.step] += 1
                 self.failures.setdefault(row.step, f"seed {row.number}: {row.detail or row.reason}")
         elif row.draft is not None:
             self.turns += len(row.draft.turns)
             self.images += len(row.draft.images)
+
+    def _end(self, step: str, group: str, reason: str) -> None:
+        self.ended.setdefault(step, {}).setdefault(group, Counter())[reason] += 1
 
 
 def _read_calls(out: Path, manifest: BuildManifest) -> list[CallTotals]:

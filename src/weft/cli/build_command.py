@@ -129,6 +129,32 @@ def _common_parameters() -> list[inspect.Parameter]:
             float,
             {"help": "Share of dialogues held out as a test part, in DIR/test. [default: 0]", "metavar": "SHARE"},
         ),
+        (
+            "tries",
+            int,
+            {
+                "help": "Dialogues of one seed, until one is kept. [default: as the recipe says]",
+                "metavar": "N",
+                "min": 1,
+            },
+        ),
+        (
+            "duplicates",
+            str,
+            {
+                "help": "Kinds of duplicates that are left out: exact, images, texts, or none. [default: all]",
+                "metavar": "KIND[,KIND]",
+            },
+        ),
+        (
+            "terms",
+            list[str],
+            {
+                "help": "Licence or terms of what a role's model makes; files: of your files. Repeatable.",
+                "metavar": "ROLE=TEXT",
+            },
+        ),
+        ("shard", str, {"help": "Build one shard, such as 2/8; `weft build merge` joins them.", "metavar": "K/N"}),
         ("home", Path, {"help": "Journal and images. Default: the folder of the build.", "metavar": "PATH"}),
         ("ray", str, {"help": "Workers on Ray: a number, or auto, one for each CPU.", "metavar": "N|auto"}),
         (
@@ -159,11 +185,25 @@ def read_values(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         "model_options": parse_pairs(values["model_opt"], "--model-opt"),
         "presets": parse_pairs(values["preset"], "--preset"),
     }
-    for field in ("out", "seeds", "budget", "concurrency", "part_size", "test_share", "home"):
+    for field in ("out", "seeds", "budget", "concurrency", "part_size", "test_share", "tries", "shard", "home"):
         if values[field] is not None:
             fields[field] = values[field]
     fields["ray"] = _read_ray(values)
+    fields["terms"] = parse_pairs(values["terms"], "--terms")
+    if values["duplicates"] is not None:
+        fields["duplicates"] = parse_duplicates(values["duplicates"])
     return fields
+
+
+def parse_duplicates(text: str) -> tuple[str, ...]:
+    """Return the kinds of duplicates that a user names. Raises UserError for one that there is not."""
+    from weft.building.selection import check_kinds
+
+    kinds = tuple(kind.strip() for kind in text.split(",") if kind.strip())
+    if kinds == ("none",):
+        return ()
+    check_kinds(kinds)
+    return kinds
 
 
 def _read_ray(values: Mapping[str, Any]) -> Any:

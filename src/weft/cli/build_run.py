@@ -12,6 +12,7 @@ from rich.text import Text
 from weft.building.build import BuildOutcome, OpenBuild, forecast_build, run_build
 from weft.building.progress import BuildProgress
 from weft.building.request import BuildRequest
+from weft.building.selection import count_kinds, read_left_out
 from weft.cli.outcome import COMPLETE, INCOMPLETE, RESUME, exit_code_for
 from weft.cli.progress import BAR_INTERVAL_S, JOIN_TIMEOUT_S, LINE_INTERVAL_S
 from weft.cli.screen import Screen
@@ -44,7 +45,15 @@ def report(outcome: BuildOutcome) -> int:
         complain(str(outcome.reason))
         say(RESUME)
         return exit_code_for(outcome.reason)
-    say(f"dataset: {outcome.out}; yields and reasons: weft build status {outcome.out}")
+    shard = outcome.manifest.shard
+    if shard:
+        say(f"shard {shard}: {outcome.out}; join all shards with weft build merge DIR {outcome.out} ...")
+    else:
+        say(f"dataset: {outcome.out}; yields and reasons: weft build status {outcome.out}")
+    left_out = count_kinds(read_left_out(outcome.out))
+    if left_out:
+        kinds = ", ".join(f"{count:,} by {kind}" for kind, count in left_out.items())
+        say(f"left out as duplicates of earlier dialogues: {kinds} (--duplicates none keeps them)")
     if outcome.failed:
         say(f"{outcome.failed} seeds failed through no fault of their own: the same command tries them again")
         say(f"the last of them: {outcome.progress.last_failure}")
@@ -78,7 +87,13 @@ def print_forecast(request: BuildRequest) -> int:
         if low < high:
             whole = f"about ${low:.2f} if every image is right at once, ${high:.2f} if every one is mended"
         say(f"together: {whole}")
-        say("seeds that are dropped on the way cost less")
+        say("seeds that are dropped on the way cost less; each further try of a seed costs more")
+    measured = forecast.measured
+    if measured is not None:
+        say(
+            f"by what {measured.seeds:,} seeds cost so far (${measured.cost:.4f} each, {measured.kept:,} kept): about "
+            f"${measured.cost * forecast.seeds:.2f}"
+        )
     if request.budget is not None and high > request.budget:
         say(f"note: that may be more than --budget {request.budget:g}, at which the build stops")
     return COMPLETE

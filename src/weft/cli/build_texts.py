@@ -70,6 +70,10 @@ def describe_status(status: BuildStatus, out: Path) -> Iterator[str]:
             yield f"{'':<14}{count:,} {reason}"
         if step.failure:
             yield f"{'':<14}the first that failed: {step.failure}"
+    if status.left_out:
+        yield ""
+        for kind, count in status.left_out.items():
+            yield f"{f'left out as duplicates: {kind}':<28}{count:>9,}"
     if status.counts:
         yield ""
         for name, count in sorted(status.counts.items()):

@@ -118,6 +118,7 @@ class Endpoint:
     takes: Takes = Takes()
     gives: Gives = Gives()
     may_leave_undecided: bool = False  # whether, as a judge, it may list points under `UNDECIDED`
+    licence: str = ""  # under which what it makes may be used, if the model itself says so
     output_checked: bool = True  # False: weft's own endpoints, called so often that checking them is skipped
     max_reply_tokens: int | None = None  # set by a budget that must know the longest possible reply; `send` obeys it
     phrasing: Any = None  # how strategies phrase requests to it, if not in English (weft.models.compose.phrasing)

@@ -30,8 +30,9 @@ from weft_recipes.derive.jigsaw import NoPuzzle, make_puzzle, plan_jigsaw
 from weft_recipes.derive.plan import DialoguePlan, PlannedTurn, to_draft
 from weft_recipes.derive.puzzle_images import draw_subject
 from weft_recipes.originals import IMAGE_SUFFIXES, digest_originals, list_originals
+from weft_recipes.shares import DOMAIN, choose
 
-CHESS_SHARE = 2196 / (2196 + 1286)  # of WEAVE-100k's chess and jigsaw dialogues, Table 5
+DOMAINS = {"chess": 2196, "jigsaw": 1286}  # dialogues of WEAVE-100k, Table 5
 MAX_SUBJECTS = 20  # that are drawn in search of one that makes a puzzle
 REWORD = """Here are the requests of a dialogue about images, one a line:
 
@@ -55,7 +56,7 @@ class DeriveOptions(Struct, frozen=True):
 
 class Derive(Recipe):
     name = "weave-derive"
-    version = "1"
+    version = "2"
     title = "Alternatives are imagined and compared: WEAVE's chess and jigsaw dialogues"
     roles = (
         Role("writer", "text", "rewords the requests; without one they are as the program writes them", optional=True),
@@ -77,7 +78,8 @@ class Derive(Recipe):
 
     def seed(self, number: int) -> Row:
         rng = Random(f"{self.name} {number}")
-        is_chess = {"chess": True, "jigsaw": False, "both": rng.random() < CHESS_SHARE}[self.options.domains]
+        domains = DOMAINS if self.options.domains == "both" else {self.options.domains: 1}
+        is_chess = choose(number, domains, DOMAIN) == "chess"
         facts: dict[str, Any] = {
             "domain": "chess" if is_chess else "jigsaw",
             "alternatives": self.options.alternatives or rng.choice((3, 4)),
@@ -98,6 +100,8 @@ class Derive(Recipe):
         rng = Random(f"{self.name} {row.number} {row.facts['domain']}")
         plan, drawn = await asyncio.to_thread(make, rng, row.facts, self.options.side)
         images = [await asyncio.to_thread(context.blobs.put_pil, image, durable=False) for image in drawn]
+        if "original" in row.facts:
+            context.origins.add_file(Path(row.facts["original"]).name, images)
         return replace(row, facts={"plan": plan, "images": images})
 
     async def reword(self, row: Row, context: Context) -> Row:

@@ -1,5 +1,6 @@
-"""`tabletop-fusion` and `tabletop-recall`: the recipes of WEAVE's pathways with short prompts, since tabletop models
-read what a question is about, not its words; and with the sidecar by which the exact judge knows every reference."""
+"""`tabletop-fusion`, `tabletop-recall`, `tabletop-sequence` and their mixture `tabletop-100k`: the recipes of WEAVE's
+pathways with short prompts, since tabletop models read what a question is about, not its words; and with the sidecar by
+which the exact judge knows every reference."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,10 +13,14 @@ from weft.building.draft import Draft, DraftTurn, Row
 from weft.building.recipe import Step
 from weft.types import Message, Reply, Request
 from weft_recipes.comprehension import Comprehension
+from weft_recipes.derive.recipe import Derive
 from weft_recipes.fusion import Fusion
 from weft_recipes.fusion_prompts import FusionPrompts
+from weft_recipes.mixture import PAPER, Mixture
 from weft_recipes.recall import Recall
 from weft_recipes.recall_prompts import RecallPrompts
+from weft_recipes.sequence import SequenceRecipe
+from weft_recipes.sequence_prompts import SequencePrompts
 from weft_tabletop.make.sidecar import stream_sidecar
 from weft_tabletop.world.language import parse
 from weft_tabletop.world.readings import read_image
@@ -46,8 +51,17 @@ class ShortRecallPrompts(RecallPrompts):
         return f"Check this script: {script}"
 
 
+class ShortSequencePrompts(SequencePrompts):
+    def script(self, number: int, subject: str, rounds: int, *, is_story: bool) -> str:
+        return f"Write sequence script {number + 1} of {rounds} steps."
+
+    def check(self, script: str) -> str:
+        return f"Check this script: {script}"
+
+
 class TabletopFusion(Fusion):
     name = "tabletop-fusion"
+    most_inputs = 2  # the oracle copies from one table to another
     title = "The fusion pathway on the tabletop, with exact references"
     prompts = ShortFusionPrompts()
     comprehension = ShortComprehension()
@@ -73,6 +87,36 @@ class TabletopRecall(Recall):
 
     def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
         write_references(folder, rows)
+
+    def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
+        return None
+
+
+class TabletopSequence(SequenceRecipe):
+    name = "tabletop-sequence"
+    title = "The sequential pathway on the tabletop, with exact references"
+    prompts = ShortSequencePrompts()
+    comprehension = ShortComprehension()
+
+    def steps(self) -> Sequence[Step]:
+        return (*super().steps(), Step("refer", add_references, "what the exact judge must know of each turn"))
+
+    def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
+        write_references(folder, rows)
+
+    def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
+        return None
+
+
+class Tabletop100k(Mixture):
+    name = "tabletop-100k"
+    title = "All pathways on the tabletop, with chess and jigsaw dialogues, in the paper's proportions"
+    pathways = {"fusion": TabletopFusion, "recall": TabletopRecall, "sequence": TabletopSequence, "derive": Derive}
+    version = "1." + ".".join(kind.version for kind in (TabletopFusion, TabletopRecall, TabletopSequence, Derive))
+    usual_weights = PAPER
+
+    def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
+        write_references(folder, (row for row in rows if row.group != "derive"))
 
     def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
         return None

@@ -13,8 +13,9 @@ from weft.types import Image, Question, Text
 from weft_tabletop.make.dialogues import DialogueMaker
 from weft_tabletop.make.requests import random_scene
 from weft_tabletop.world.language import phrase_request
+from weft_tabletop.world.operations import Operation
 from weft_tabletop.world.readings import read_image
-from weft_tabletop.world.scenes import OBJECTS, Scene, list_things
+from weft_tabletop.world.scenes import BACKGROUNDS, CELLS, OBJECTS, Scene, list_things
 
 Script = dict[str, Any]
 BENCHMARK = "build"
@@ -23,6 +24,8 @@ BETWEEN = ("add", "recolour", "background", "replace")  # what may happen while 
 DONE = "Compared to <image>, this is done: {}"
 TAKEN = "What comes from <image> looks as it does there."
 MAX_TRIES = 100
+SEQUENCE_KINDS = {"move": "action", "copy": "change", "background": "place"}
+TABLES = {"image": "the table", "source": "the table"}
 WHITE = Scene("white")
 
 
@@ -145,9 +148,59 @@ def _name_kind(kind: str) -> str:
     return "colour" if kind == "recolour" else kind
 
 
+def _write_sequence(texts: Mapping[str, str], scene: Scene, rng: random.Random, wrong: bool) -> Script:
+    """Steps in which one thing goes from place to place, and one that takes something from the first image. In a wrong
+    one the last step forgets all others."""
+    count = int(texts.get("rounds", "4"))
+    start = _choose_cast(rng)
+    cell, character = rng.choice(list(start.things().items()))
+    scenes = [start]
+    rounds: list[Script] = []
+    for number in range(1, count + 1):
+        base = scenes[-1]
+        if number % 2:
+            kind, args = "move", {"thing": str(character), "cell": cell, "to": _choose_empty(base, rng)}
+            cell = args["to"]
+        elif number == 2:
+            other = rng.choice([place for place, thing in start.things().items() if thing != character])
+            kind, args = "copy", {"cell": other, "to": _choose_empty(base, rng)}
+        else:
+            kind, args = (
+                "background",
+                {"background": rng.choice([one for one in BACKGROUNDS if one != base.background])},
+            )
+        scenes.append(Operation(kind, args).apply(base, start))
+        images = {"image": f"Image #{1 if wrong and number == count else number}"}
+        points = [{"image": number, "requirement": DONE.format(phrase_request(kind, args, TABLES, rng))}]
+        if kind == "copy":
+            images["source"] = "Image #1"
+            points = [
+                {"image": number, "requirement": DONE.format("it has what the other table gives it")},
+                {"image": 1, "requirement": TAKEN},
+            ]
+        text = phrase_request(kind, args, images, rng)
+        rounds.append({"kind": SEQUENCE_KINDS[kind], "instruction": text, "points": points})
+    return {"character": str(character), "caption": _caption(start, rng), "rounds": rounds}
+
+
+def _choose_cast(rng: random.Random) -> Scene:
+    """Return a table with different things, so that each is known by its name."""
+    for _ in range(MAX_TRIES):
+        scene = random_scene(rng, 3, 7)
+        things = [str(thing) for thing in scene.things().values()]
+        if len(set(things)) == len(things):
+            return scene
+    raise AssertionError("no table can be found on which all things differ")
+
+
+def _choose_empty(scene: Scene, rng: random.Random) -> str:
+    return rng.choice([cell for cell in CELLS if scene.at(cell) is None])
+
+
 WRITERS: dict[str, Callable[[Mapping[str, str], Scene, random.Random, bool], Script]] = {
     "fusion script": _write_fusion,
     "edit": _write_edit,
     "question": _write_question,
     "recall script": _write_recall,
+    "sequence script": _write_sequence,
 }

@@ -72,7 +72,8 @@ def _check_image(question: Question, read: Read) -> Answer:
 
 
 def check_script(text: str) -> Answer:
-    """Go through the rounds of a script: each must change something, and the last must bring back what was removed."""
+    """Go through the rounds of a script: each must change something. What a recall script removes must come back; the
+    character of a sequence must be in its first image."""
     script = cast(dict[str, Any], msgspec.json.decode(text))
     first = parse(script["caption"])
     problem = "the caption is not understood"
@@ -97,6 +98,9 @@ def _find_problem(script: Mapping[str, Any], start: Scene) -> str:
             return f"round {number} changes nothing"
         requests.append(request)
         scenes[number + 1] = scene
+    if "character" in script:
+        is_there = str(script["character"]) in map(str, start.things().values())
+        return "" if is_there else "the character is not in the first image"
     removed = requests[int(script["removed_in"]) - 1]
     cell = removed.args.get("cell", "")
     last = scenes[int(script["restored_in"]) + 1]

@@ -9,13 +9,14 @@ import msgspec
 
 from weft.building.draft import Attempt, Row
 from weft.building.layouts.weave import EXTENSIONS, IMAGES, link_image
+from weft.building.provenance import Describe
 from weft.store.blobs import Blobs
 from weft.types import Image
 
 FILE = "pairs.jsonl"
 
 
-def write_pairs(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
+def write_pairs(folder: Path, rows: Iterable[Row], blobs: Blobs, describe: Describe) -> int:
     """Write the pairs of all rows but those of the test part, also of rows that were dropped. Return how many."""
     count = 0
     written: set[str] = set()

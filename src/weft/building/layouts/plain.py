@@ -11,6 +11,7 @@ from typing import Any
 
 from weft.building.draft import Draft, DraftTurn, Row
 from weft.building.layouts.weave import EXTENSIONS, iterate_kept
+from weft.building.provenance import Describe
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 
@@ -19,7 +20,7 @@ FILE_ROWS = 2000  # in a file
 TEXT = "string"
 
 
-def write_parquet(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
+def write_parquet(folder: Path, rows: Iterable[Row], blobs: Blobs, describe: Describe) -> int:
     """Write the kept rows as `00000.parquet` and so on, a row group at a time in memory. Return how many.
 
     Raises UserError without the extra `parquet`.
@@ -38,7 +39,7 @@ def write_parquet(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
                 if writer is not None:
                     writer.close()
                 writer = parquet.ParquetWriter(folder / f"{count // FILE_ROWS:05d}.parquet", schema, compression="zstd")
-            dialogues = [_to_row(row, draft, blobs) for row, draft in group]
+            dialogues = [_to_row(row, draft, blobs, describe) for row, draft in group]
             writer.write_table(arrow.Table.from_pylist(dialogues, schema=schema), row_group_size=GROUP_ROWS)
             count += len(group)
     finally:
@@ -75,6 +76,7 @@ def _build_schema(arrow: Any) -> Any:
             },
             "_type": "List",
         },
+        "provenance": {"dtype": TEXT, "_type": "Value"},
     }
     fields = [
         ("id", arrow.int64()),
@@ -83,6 +85,7 @@ def _build_schema(arrow: Any) -> Any:
         ("split", arrow.string()),
         ("images", arrow.list_(image)),
         ("turns", arrow.list_(turn)),
+        ("provenance", arrow.string()),
     ]
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
     return arrow.schema(fields, metadata=metadata)
@@ -104,14 +107,15 @@ def _in_groups(kept: Iterator[tuple[Row, Draft]]) -> Iterator[list[tuple[Row, Dr
         yield group
 
 
-def _to_row(row: Row, draft: Draft, blobs: Blobs) -> dict[str, Any]:
+def _to_row(row: Row, draft: Draft, blobs: Blobs, describe: Describe) -> dict[str, Any]:
     images: list[dict[str, Any]] = []
     for number, image in enumerate(draft.images, start=1):
         extension = EXTENSIONS.get(image.media_type, "img")
         images.append({"bytes": blobs.read(image), "path": f"{row.number + 1}_{number}.{extension}"})
     turns = [_to_turn(turn) for turn in draft.turns]
     group = {"domain": draft.domain, "subdomain": draft.subdomain, "split": draft.split}
-    return {"id": row.number + 1, **group, "images": images, "turns": turns}
+    provenance = json.dumps(describe(row), ensure_ascii=False)
+    return {"id": row.number + 1, **group, "images": images, "turns": turns, "provenance": provenance}
 
 
 def _to_turn(turn: DraftTurn) -> dict[str, Any]:

@@ -15,21 +15,24 @@ from typing import Any
 import msgspec
 
 from weft.building.draft import Draft, Row
+from weft.building.provenance import Describe
 from weft.store.blobs import Blobs
 from weft.types import Image
 
 RECORDS = "test.json"
 TRAINING_RECORDS = "train.json"  # of a build that has a test part
+PROVENANCE = "provenance.jsonl"  # where each dialogue's images and sentences come from, by `idx`
 TEST_FOLDER = "test"
 IMAGES = "imgs"
 PER_FOLDER = 1000  # dialogues whose images share a folder
 EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/bmp": "bmp"}
 
 
-def write_weave(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
+def write_weave(folder: Path, rows: Iterable[Row], blobs: Blobs, describe: Describe) -> int:
     """Write the kept rows into an empty folder, one at a time in memory. Return how many."""
     count = 0
     with ExitStack() as open_files:
+        provenance = open_files.enter_context((folder / PROVENANCE).open("wb"))
         main = open_files.enter_context(_RecordFile(folder / RECORDS))
         test: _RecordFile | None = None
         for row, draft in iterate_kept(rows):
@@ -44,6 +47,7 @@ def write_weave(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
             for path, image in zip(paths, draft.images, strict=True):
                 link_image(blobs, image, root / path)
             target.add(to_record(row.number, draft, paths))
+            provenance.write(msgspec.json.encode(describe(row)) + b"\n")
             count += 1
     if test is not None:
         (folder / RECORDS).rename(folder / TRAINING_RECORDS)

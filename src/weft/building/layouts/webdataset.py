@@ -11,13 +11,14 @@ import msgspec
 
 from weft.building.draft import Draft, Row
 from weft.building.layouts.weave import EXTENSIONS, iterate_kept, to_record
+from weft.building.provenance import Describe
 from weft.store.blobs import Blobs
 
 SHARD_ROWS = 1000
 PREFIXES = {"train": "shard", "test": "test"}
 
 
-def write_webdataset(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
+def write_webdataset(folder: Path, rows: Iterable[Row], blobs: Blobs, describe: Describe) -> int:
     """Write the kept rows as `shard-00000.tar` and so on, one image at a time in memory. Return how many."""
     counts: Counter[str] = Counter()
     open_tars: dict[str, tarfile.TarFile] = {}
@@ -29,7 +30,7 @@ def write_webdataset(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
                     open_tars[split].close()
                 name = f"{PREFIXES[split]}-{counts[split] // SHARD_ROWS:05d}.tar"
                 open_tars[split] = tarfile.open(folder / name, "w", format=tarfile.USTAR_FORMAT)  # noqa: SIM115
-            _add_dialogue(open_tars[split], row, draft, blobs)
+            _add_dialogue(open_tars[split], row, draft, blobs, describe)
             counts[split] += 1
     finally:
         for tar in open_tars.values():
@@ -37,13 +38,14 @@ def write_webdataset(folder: Path, rows: Iterable[Row], blobs: Blobs) -> int:
     return counts.total()
 
 
-def _add_dialogue(tar: tarfile.TarFile, row: Row, draft: Draft, blobs: Blobs) -> None:
+def _add_dialogue(tar: tarfile.TarFile, row: Row, draft: Draft, blobs: Blobs, describe: Describe) -> None:
     key = f"{row.number + 1:08d}"
     names: list[str] = []
     for number, image in enumerate(draft.images, start=1):
         names.append(f"{key}.{number}.{EXTENSIONS.get(image.media_type, 'img')}")
         _add(tar, names[-1], blobs.read(image))
-    _add(tar, f"{key}.json", msgspec.json.encode(to_record(row.number, draft, names)))
+    record = {**to_record(row.number, draft, names), "provenance": describe(row)}
+    _add(tar, f"{key}.json", msgspec.json.encode(record))
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:

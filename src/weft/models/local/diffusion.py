@@ -128,6 +128,7 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **options: Any) -> LocalEndpoint:
         seed=seed,
         batch_sizes={"image": batch},
         needs=needs,
+        licence=weights.licence,
     )
 
 

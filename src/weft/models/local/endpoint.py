@@ -70,6 +70,7 @@ class LocalEndpoint(Endpoint):
         needs: str = "",
         note: str = "",
         request_settings: tuple[str, ...] = (),
+        licence: str = "",
     ) -> None:
         """`make` loads the weights, and reports its progress to the function it is given.
 
@@ -86,6 +87,7 @@ class LocalEndpoint(Endpoint):
         self._needs = needs
         self._progress = ""
         self._note = note
+        self.licence = licence
         self.request_settings = request_settings
         self._queue: BatchQueue[LocalCall, LocalOutput] = BatchQueue(name, lambda: self._load_engine(make))
         self.wants_batches = True

@@ -148,6 +148,7 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **options: Any) -> LocalEndpoint:
         batch_sizes=batch_sizes,
         note=note,
         request_settings=_request_settings(family),
+        licence=weights.licence,
     )
 
 

@@ -26,6 +26,9 @@ from weft.store.blobs import Blobs, write_file
 from weft.untrusted import dict_or_empty, read_text_file
 
 SNAPSHOT = re.compile(r"/snapshots/([0-9a-f]{40})/?$")
+CARD = "README.md"  # a repository's model card
+CARD_HEADER = re.compile(r"---\s*\n(.*?)\n---", re.DOTALL)
+LICENCE_LINE = re.compile(r"^(license|license_name):[ \t]*([\w.'\"-]{1,100})[ \t]*$", re.MULTILINE)
 REPOSITORY_NAME = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")
 OTHER_FORMATS = (
     "*.bin",
@@ -58,6 +61,7 @@ class Weights(Struct, frozen=True):
     commit: str
     identity: Mapping[str, str]  # their part of a model's identity: a commit, a digest, or the user's version
     config: Mapping[str, Any]
+    licence: str = ""  # as their model card says
 
     def ensure_local(self, tell: ReportProgress) -> Path:
         """Return the folder of the weights; they are downloaded if need be. Raises UserError."""
@@ -120,7 +124,7 @@ def locate_weights(name: str, file: str, blobs: Blobs, *, revision: str = "", ve
         raise UserError(_explain_hub_error(name, error, file)) from None
     commit = path.parent.name
     identity = {"version": version} if version else {"commit": commit}
-    return Weights(name, None, name, commit, identity, _read_config(path, name))
+    return Weights(name, None, name, commit, identity, _read_config(path, name), read_licence(path.parent))
 
 
 def _weights_in_folder(name: str, folder: Path, file: str, blobs: Blobs, version: str) -> Weights:
@@ -134,7 +138,21 @@ def _weights_in_folder(name: str, folder: Path, file: str, blobs: Blobs, version
     else:
         digest = weights_digest(folder, component_folders(config), blobs.root.parent / "weights.json")
         identity = {"weights": digest}
-    return Weights(name, folder, "", commit, identity, config)
+    return Weights(name, folder, "", commit, identity, config, read_licence(folder))
+
+
+def read_licence(folder: Path) -> str:
+    """Return the licence that the header of a model card names; empty if there is no card, or it names none."""
+    try:
+        text = read_text_file(folder / CARD)
+    except (OSError, UserError):
+        return ""
+    header = CARD_HEADER.match(text)
+    if header is None:
+        return ""
+    lines = dict(LICENCE_LINE.findall(header[1]))
+    licence = lines.get("license", "").strip("'\"")
+    return lines.get("license_name", "").strip("'\"") or licence if licence == "other" else licence
 
 
 def _read_config(path: Path, name: str) -> Mapping[str, Any]:

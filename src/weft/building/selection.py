@@ -1,0 +1,215 @@
+"""Which kept dialogues are left out of the dataset, because an earlier one is the same or nearly the same.
+
+    left_out = find_duplicates(read_rows(out), kinds)     # seed -> why
+    dataset = iterate_selected(read_rows(out), left_out)
+
+`exact`: the same images, or the same words about the same inputs. `images`: as many images, and each looks like the one
+in its place. `texts`: nearly the same requests. Only dialogues of one domain and type are compared, those of the test
+part with all others. What the recipe's program made is compared for exact duplicates alone: its images and sentences
+are alike by intention. The dialogue of the lowest seed stays, so that a build that is extended loses nothing.
+"""
+
+import hashlib
+import itertools
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from weft.building.draft import Draft, Origin, Row
+from weft.building.manifest import DUPLICATES
+from weft.building.provenance import PROGRAM, find_words
+from weft.datasets.near_hashes import find_near_pairs
+from weft.datasets.perceptual_hash import MAX_DISTANCE
+from weft.datasets.task_texts import MIN_SIMILARITY, TaskTexts
+from weft.errors import UserError
+from weft.untrusted import MAX_FILE_BYTES, read_file
+
+FILE = "left_out.jsonl"
+MAX_SHARING = 64  # dialogues with one and the same first image that each is compared with
+
+
+class LeftOut(Struct, frozen=True):
+    """A dialogue that is not in the dataset."""
+
+    seed: int
+    kind: str  # of duplicate
+    of: int  # the seed of the dialogue that stays
+
+
+def check_kinds(kinds: Collection[str]) -> None:
+    """Raise UserError for a kind of duplicate that there is not."""
+    for kind in kinds:
+        if kind not in DUPLICATES:
+            raise UserError(f"--duplicates {kind}: there is {', '.join(DUPLICATES)}, several with commas; or none")
+
+
+def iterate_selected(rows: Iterable[Row], left_out: Mapping[int, LeftOut]) -> Iterator[Row]:
+    """Yield the rows that were kept and not left out."""
+    for row in rows:
+        if row.outcome == "kept" and row.draft is not None and row.number not in left_out:
+            yield row
+
+
+def find_duplicates(rows: Iterable[Row], kinds: Collection[str] = DUPLICATES) -> dict[int, LeftOut]:
+    """Return the dialogues that repeat an earlier one, by seed. Only hashes are kept, about a kilobyte a dialogue."""
+    finder = _DuplicateFinder()
+    for row in rows:
+        if row.outcome == "kept" and row.draft is not None:
+            finder.add(row, row.draft)
+    return finder.find(kinds)
+
+
+class _DuplicateFinder:
+    def __init__(self) -> None:
+        self._seeds = array("Q")
+        self._groups: dict[tuple[str, ...], list[int]] = {}  # places in `_seeds`
+        self._wholes: list[tuple[bytes, bytes]] = []  # hashes of all images, and of inputs with words
+        self._prints: list[array[int]] = []  # perceptual hashes; empty for images that are not compared
+        self._texts = TaskTexts()
+        self._has_text: list[bool] = []  # whether the words are compared
+
+    def add(self, row: Row, draft: Draft) -> None:
+        place = len(self._seeds)
+        self._seeds.append(row.number)
+        self._groups.setdefault((draft.domain, draft.subdomain), []).append(place)
+        self._wholes.append(_hash_whole(draft))
+        prints = array("Q")
+        if len(row.prints) == len(draft.images) and _is_by_models(_origins_of_images(row, draft)):
+            prints.extend(int(one, 16) for one in row.prints)
+        self._prints.append(prints)
+        texts = _find_texts_by_models(row, draft)
+        self._texts.add("\n".join(texts))
+        self._has_text.append(bool(texts))
+
+    def find(self, kinds: Collection[str]) -> dict[int, LeftOut]:
+        found: dict[int, dict[int, str]] = {}  # later place -> earlier place -> kind
+        searches = {"exact": self._find_exact, "images": self._find_images, "texts": self._find_texts}
+        for kind, search in searches.items():
+            if kind not in kinds:
+                continue
+            for places in self._groups.values():
+                for one, other in search(places):
+                    earlier, later = sorted((one, other), key=self._seeds.__getitem__)
+                    found.setdefault(later, {}).setdefault(earlier, kind)
+        left_out: dict[int, LeftOut] = {}
+        for later in sorted(found, key=self._seeds.__getitem__):
+            for earlier in sorted(found[later], key=self._seeds.__getitem__):
+                seed, kept = self._seeds[later], self._seeds[earlier]
+                if kept not in left_out:
+                    left_out[seed] = LeftOut(seed, found[later][earlier], kept)
+                    break
+        return left_out
+
+    def _find_exact(self, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+        firsts: dict[tuple[int, bytes], int] = {}
+        for place in places:
+            for which, digest in enumerate(self._wholes[place]):
+                first = firsts.setdefault((which, digest), place)
+                if first != place:
+                    yield first, place
+
+    def _find_images(self, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+        by_count: dict[int, list[int]] = {}
+        for place in places:
+            by_count.setdefault(len(self._prints[place]), []).append(place)
+        for count, alike in by_count.items():
+            if count:
+                yield from self._compare_images(alike, count)
+
+    def _compare_images(self, places: Sequence[int], count: int) -> Iterator[tuple[int, int]]:
+        """Compare dialogues of as many images, by the image in whose place they differ most."""
+        columns = [[self._prints[place][index] for place in places] for index in range(count)]
+        widest = max(columns, key=lambda column: len(set(column)))
+        sharing: dict[int, list[int]] = {}
+        for place, value in zip(places, widest, strict=True):
+            sharing.setdefault(value, []).append(place)
+        values = list(sharing)
+        pairs = [(index, index) for index, value in enumerate(values) if len(sharing[value]) > 1]
+        for left, right in (*pairs, *find_near_pairs(values)):
+            for one in sharing[values[left]][:MAX_SHARING]:
+                for other in sharing[values[right]][:MAX_SHARING]:
+                    if one < other and self._look_alike(one, other):
+                        yield one, other
+                    elif other < one and self._look_alike(other, one):
+                        yield other, one
+
+    def _look_alike(self, one: int, other: int) -> bool:
+        pairs = zip(self._prints[one], self._prints[other], strict=True)
+        return all(_is_near(left, right) for left, right in pairs)
+
+    def _find_texts(self, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+        compared = [place for place in places if self._has_text[place]]
+        same_words: dict[int, list[int]] = {}
+        for place in compared:
+            same_words.setdefault(self._texts.whole(place), []).append(place)
+        for places in same_words.values():
+            yield from ((places[0], place) for place in places[1:])
+        by_first = {places[0]: places[:MAX_SHARING] for places in same_words.values()}
+        different = list(by_first)
+        for one, other in self._texts.candidates(different, [0] * len(different)):
+            if one != other and self._texts.similarity(one, other) >= MIN_SIMILARITY:
+                yield from itertools.product(by_first[one], by_first[other])
+
+
+def _is_near(left: int, right: int) -> bool:
+    """Whether two images look alike. Nothing is known of one without structure, whose hash is 0."""
+    return bool(left and right) and (left ^ right).bit_count() <= MAX_DISTANCE
+
+
+def _hash_whole(draft: Draft) -> tuple[bytes, bytes]:
+    makes = {turn.makes for turn in draft.turns}
+    images = [image.digest for image in draft.images]
+    inputs = [digest for number, digest in enumerate(images, start=1) if number not in makes]
+    words = [find_words(f"{turn.text}\n{turn.answer}") for turn in draft.turns]
+    return _hash(images), _hash([*inputs, *words])
+
+
+def _hash(lines: Iterable[str]) -> bytes:
+    return hashlib.sha256("\0".join(lines).encode("utf-8", "replace")).digest()[:12]
+
+
+def _origins_of_images(row: Row, draft: Draft) -> list[Origin]:
+    """Return the origins of the images that turns make."""
+    if row.provenance is None:
+        return []
+    return [row.provenance.images[turn.makes - 1] for turn in draft.turns if turn.makes is not None]
+
+
+def _find_texts_by_models(row: Row, draft: Draft) -> list[str]:
+    """Return the requests that models wrote; all of a dialogue that does not say where it comes from."""
+    if row.provenance is None:
+        return [turn.text for turn in draft.turns]
+    pairs = zip(draft.turns, row.provenance.turns, strict=True)
+    return [turn.text for turn, words in pairs if words.get("text", PROGRAM).role]
+
+
+def _is_by_models(origins: Sequence[Origin]) -> bool:
+    """Whether not all is the program's own; what does not say where it comes from may be a model's."""
+    return not origins or any(origin.role for origin in origins)
+
+
+def count_kinds(left_out: Mapping[int, LeftOut]) -> dict[str, int]:
+    """Return how many dialogues were left out, by kind."""
+    return dict(Counter(one.kind for one in left_out.values()))
+
+
+def write_left_out(folder: Path, left_out: Mapping[int, LeftOut]) -> None:
+    """Write which dialogues are not in the dataset, and why, as JSON lines."""
+    lines = [msgspec.json.encode(left_out[seed]) + b"\n" for seed in sorted(left_out)]
+    (folder / FILE).write_bytes(b"".join(lines))
+
+
+def read_left_out(out: Path) -> dict[int, LeftOut]:
+    """Return what `write_left_out` wrote beside the dataset of a build; nothing where there is none."""
+    try:
+        data = read_file(out / FILE, MAX_FILE_BYTES)
+        left_out = [msgspec.json.decode(line, type=LeftOut) for line in data.splitlines()]
+    except FileNotFoundError:
+        return {}
+    except (OSError, UserError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise UserError(f"{out / FILE} cannot be read: {error}; run the build again: it writes it anew") from None
+    return {one.seed: one for one in left_out}
