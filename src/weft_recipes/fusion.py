@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Annotated, Any, cast
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from weft.building.context import Context
@@ -52,6 +52,15 @@ class FusionOptions(GateOptions, frozen=True):
         Meta(description="Images of a dialogue: fixed, by --inputs, or paper, in the shares of WEAVE-100k's Figure 4."),
     ] = "fixed"
     questions: Annotated[float, Meta(ge=0, le=1, description="Share of dialogues with a question at the end.")] = 0.2
+
+
+class Edit(Struct, frozen=True):
+    """One edit that was made of an image, and how it is undone."""
+
+    before: Image
+    after: Image
+    reverse: str
+    requirement: str  # of the image that undoes it
 
 
 class Fusion(Recipe):
@@ -107,7 +116,7 @@ class Fusion(Recipe):
         count, edits = self.count_inputs(number)
         facts: dict[str, Any] = {
             "theme": rng.choice(THEMES),
-            "kinds": [rng.choice(KINDS) if index < edits else "" for index in range(count)],
+            "kinds": [[rng.choice(KINDS) for _ in range(index, edits, count)] for index in range(count)],
             "asks": rng.random() < self.options.questions,
         }
         if self.options.captions:
@@ -117,13 +126,13 @@ class Fusion(Recipe):
         return Row(number, facts)
 
     def count_inputs(self, number: int) -> tuple[int, int]:
-        """Return how many inputs the dialogue of a seed has, and how many of them are edited: the images are both and
-        the fusion."""
+        """Return how many inputs the dialogue of a seed has, and how many edits of them are undone: with the fusion,
+        they are its images. Where there are more edits than inputs, some inputs are edited again."""
         if self.options.images != "paper":
             return self.options.inputs, self.options.inputs
         images = choose_images(number)
         inputs = min(self.most_inputs, max(2, images // 2))
-        return inputs, min(inputs, images - 1 - inputs)
+        return inputs, images - 1 - inputs
 
     def steps(self) -> Sequence[Step]:
         return (
@@ -187,30 +196,49 @@ class Fusion(Recipe):
 
     async def edit(self, row: Row, context: Context) -> Row:
         inputs: list[Image] = row.facts["inputs"]
-        edits = await asyncio.gather(
+        results = await asyncio.gather(
             *(
-                self._write_edit(row, index, kind, image, context)
-                for index, (kind, image) in enumerate(zip(row.facts["kinds"], inputs, strict=True), start=1)
+                self._edit_input(row, index, kinds, image, context)
+                for index, (kinds, image) in enumerate(zip(row.facts["kinds"], inputs, strict=True), start=1)
             )
         )
-        orders = [
-            Order(f"edit {index}", edit["instruction"], (image,), "edit")
-            for index, (edit, image) in enumerate(zip(edits, inputs, strict=True), start=1)
-            if edit
-        ]
-        row, images = await self._make_all(row, orders, self.makers(context), context)
-        made = dict(zip((order.item for order in orders), images, strict=True))
-        edited = [made.get(f"edit {index}") for index in range(1, len(inputs) + 1)]
-        if not any(edited):
+        chains: list[list[Edit]] = []
+        attempts: list[Attempt] = []
+        for chain, tried in results:
+            chains.append(chain)
+            attempts += tried
+        row = add_attempts(row, attempts)
+        if not any(chains):
             raise Dropped("no edit could be made", row=row)
-        return replace(row, facts={**row.facts, "edits": list(edits), "edited": edited})
+        return replace(row, facts={**row.facts, "chains": chains})
+
+    async def _edit_input(
+        self, row: Row, index: int, kinds: Sequence[str], image: Image, context: Context
+    ) -> tuple[list["Edit"], list[Attempt]]:
+        """Edit an input as often as there are kinds, each time what the last edit made, until one cannot be made."""
+        chain: list[Edit] = []
+        attempts: list[Attempt] = []
+        for depth, kind in enumerate(kinds):
+            written = await self._write_edit(row, index, depth, kind, image, context)
+            if written is None:
+                break
+            item = f"edit {index}" if not depth else f"edit {index}, step {depth + 1}"
+            order = Order(item, written["instruction"], (image,), "edit")
+            edited, tried = await make_image(order, self.makers(context), self.gates(context), context)
+            attempts += tried
+            if edited is None:
+                break
+            chain.append(Edit(image, edited, written["reverse"], written["requirement"]))
+            image = edited
+        return chain, attempts
 
     async def _write_edit(
-        self, row: Row, index: int, kind: str, image: Image, context: Context
+        self, row: Row, index: int, depth: int, kind: str, image: Image, context: Context
     ) -> dict[str, Any] | None:
-        """Return an edit of one input with its reverse; None if it is not edited, or the writer's breaks a rule."""
-        if not kind:
-            return None
+        """Return an edit of an image with its reverse; None if the writer's does not obey the rules."""
+        seed = f"{row.number} {index}"
+        if depth:
+            seed += f" {depth}"
         try:
             edit = await context.write(
                 "writer",
@@ -218,7 +246,7 @@ class Fusion(Recipe):
                 EDIT_SCHEMA,
                 images=[image],
                 task="edit",
-                material={"seed": (Text(f"{row.number} {index}"),), "kind": (Text(kind),), "image": (image,)},
+                material={"seed": (Text(seed),), "kind": (Text(kind),), "image": (image,)},
             )
         except Dropped:
             return None
@@ -257,27 +285,28 @@ class Fusion(Recipe):
 
 
 def assemble_fusion(facts: Mapping[str, Any]) -> Draft:
-    """Return the dialogue: images that come first are edited inputs, or inputs of which no edit could be made."""
+    """Return the dialogue: images that come first are inputs as their last edit left them; each turn undoes an edit."""
     inputs = cast(list[Image], facts["inputs"])
-    edited = cast(list[Image | None], facts["edited"])
-    shown = [image or original for image, original in zip(edited, inputs, strict=True)]
+    chains = cast(list[list[Edit]], facts["chains"])
+    shown = [chain[-1].after if chain else image for chain, image in zip(chains, inputs, strict=True)]
     images = list(shown)
     places: dict[int, int] = {}  # number among the inputs -> number in the dialogue
     turns: list[DraftTurn] = []
-    for index, (edit, image) in enumerate(zip(facts["edits"], edited, strict=True), start=1):
+    for index, chain in enumerate(chains, start=1):
         places[index] = index
-        if image is None:
-            continue
-        images.append(inputs[index - 1])
-        places[index] = len(images)
-        turns.append(
-            DraftTurn(
-                renumber_text(edit["reverse"], {1: index}),
-                "reverse",
-                len(images),
-                key_points={f"GT #{index}": edit["requirement"]},
+        for edit in reversed(chain):
+            before = places[index]
+            images.append(edit.before)
+            places[index] = len(images)
+            source = "Image" if before > len(shown) else "GT"
+            turns.append(
+                DraftTurn(
+                    renumber_text(edit.reverse, {1: before}),
+                    "reverse",
+                    len(images),
+                    key_points={f"{source} #{before}": edit.requirement},
+                )
             )
-        )
     images.append(facts["fused"])
     points: dict[str, str] = {}
     for point in facts["script"]["points"]:
