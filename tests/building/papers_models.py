@@ -16,6 +16,10 @@ from aiohttp import web
 from PIL import Image as Pil
 
 SLOW_S = 0.02
+REASONING = (
+    "The change that was asked for is there, in the place and in the colour that the request names. All else, the light, "
+    "the table and the background, is as it was before; there are no defects, no collage and no stray text in the result."
+)
 
 
 class PapersModels:
@@ -91,11 +95,12 @@ class PapersModels:
         if "Write one question" in text:
             return json.dumps({"question": "What stands in the middle of Image #1?", "answer": "a tall vase"})
         number = re.search(r"dialogue (\d+)", text)
-        captions = [f"A vase, number {number and number[1]}, {side}, on a table." for side in ("blue", "red")]
+        count = 3 if '"minItems":3' in text else 2
+        captions = [f"A vase, number {number and number[1]}, {side}, on a table." for side in ("blue", "red", "old")]
         points = [{"image": index, "requirement": "The vase is that of <image>."} for index in (1, 2)]
-        return json.dumps(
-            {"captions": captions, "fusion": "Put the vases of Image #1 and Image #2 side by side.", "points": points}
-        )
+        names = " and ".join(f"Image #{index}" for index in range(1, count + 1))
+        fusion = f"Put the vases of {names} side by side."
+        return json.dumps({"captions": captions[:count], "fusion": fusion, "points": points})
 
 
 def recall_script(text: str) -> dict[str, Any]:
@@ -143,7 +148,7 @@ def check(images: list[bytes]) -> str:
     """Full marks, unless the last image is one of those before."""
     scores = 0 if len(images) > 1 and images[-1] in images[:-1] else 9
     names = ("asked_score", "kept_score", "clean_score") if len(images) > 1 else ("asked_score", "clean_score")
-    return json.dumps({"reasoning": "looked at closely", **dict.fromkeys(names, scores)})
+    return json.dumps({"reasoning": REASONING, **dict.fromkeys(names, scores)})
 
 
 def draw(content: str, base: bytes | None) -> bytes:

@@ -13,7 +13,9 @@ from building.papers_models import PapersModels, recall_script, sequence_script
 from weft.benchmarks.weave.data import load
 from weft.building.build import BuildOutcome, forecast_build, run_build
 from weft.building.draft import Row
+from weft.building.gates.rules import find_draft_problem
 from weft.building.parts import read_rows
+from weft.building.recipe import load_recipe, open_recipe
 from weft.building.request import BuildRequest
 from weft.building.status import read_status
 from weft.calls.sending import RetryPolicy
@@ -21,9 +23,12 @@ from weft.errors import BudgetReached
 from weft.store.blobs import Blobs
 from weft.types import Image
 from weft_recipes.categories import EDIT
+from weft_recipes.fusion import Edit as FusionEdit
+from weft_recipes.fusion import assemble_fusion
 from weft_recipes.recall import Recall, find_script_problem
 from weft_recipes.rounds import assemble_rounds
 from weft_recipes.sequence import find_sequence_problem
+from weft_recipes.shares import choose_images
 
 QUICK = RetryPolicy(base=0.001)
 ROLES = {
@@ -226,6 +231,55 @@ def test_the_budget_is_never_passed_and_the_same_command_goes_on(tmp_path: Path,
     status = read_status(tmp_path / "out")
     assert status.cost == pytest.approx(some.progress.cost + rest.progress.cost)
     assert status.cost_per_kept == pytest.approx((status.cost or 0) / 6)
+
+
+def test_a_dry_run_after_a_trial_goes_by_what_its_seeds_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    prices = [f'[prices."{role}"]\nin = 100\nout = 100\nimage = 0.1\n' for role in ROLES["weave-recall"]]
+    (tmp_path / "weft.toml").write_text("".join(prices))
+    models = PapersModels(returns_input=0.3, refuses=0.05)
+
+    async def work() -> None:
+        async with models.up():
+            await run_build(request("weave-recall", tmp_path / "out", models, seeds=6))
+            cost = read_status(tmp_path / "out").cost
+            measured = (await forecast_build(request("weave-recall", tmp_path / "out", models, seeds=10))).measured
+            assert measured is not None and cost
+            assert (measured.seeds, measured.left) == (6, 4)
+            assert measured.rest == pytest.approx(cost / 6 * 4)
+
+    asyncio.run(work())
+
+
+def test_fusion_has_as_many_images_as_the_paper(tmp_path: Path):
+    _, rows = build("weave-fusion", tmp_path, PapersModels(), seeds=14, options={"questions": 0.0, "images": "paper"})
+    drafts = [row.draft for row in rows if row.draft is not None]
+    assert [len(draft.images) for draft in drafts] == [choose_images(row.number) for row in rows if row.draft]
+    assert {len(draft.images) for draft in drafts} >= {4, 5, 6, 7}
+    for draft in drafts:
+        made = [turn.makes for turn in draft.turns]
+        inputs = len(draft.images) - len(made)
+        assert made == [*range(inputs + 1, len(draft.images) + 1)] and draft.turns[-1].kind == "fuse"
+        assert not find_draft_problem(draft)
+
+
+def test_an_input_that_was_edited_twice_is_restored_in_two_turns(tmp_path: Path):
+    recipe: Any = open_recipe(load_recipe("weave-fusion"), "weave-fusion", {"images": "paper"})
+    recipe.most_inputs = 2
+    image = Image("a" * 64, "image/png", 8, 8, 100)
+    images = [replace(image, digest=f"{number:064d}") for number in range(5)]
+    edit = FusionEdit(images[0], images[1], "In Image #1, paint it red again.", "Compared with <image>, it is red.")
+    again = replace(edit, before=images[1], after=images[2], reverse="In Image #1, put the cup back.")
+    script = {"fusion": "Put Image #1 beside Image #2.", "points": [{"image": 1, "requirement": "it is <image>'s"}]}
+    facts = {"inputs": [images[0], images[3]], "chains": [[edit, again], []], "script": script, "fused": images[4]}
+    draft = assemble_fusion(facts)
+    assert [one.digest[-1] for one in draft.images] == ["2", "3", "1", "0", "4"]
+    assert [(turn.text, turn.makes, *turn.key_points) for turn in draft.turns] == [
+        ("In Image #1, put the cup back.", 3, "GT #1"),
+        ("In Image #3, paint it red again.", 4, "Image #3"),
+        ("Put Image #4 beside Image #2.", 5, "Image #4"),
+    ]
+    assert recipe.count_inputs(next(n for n in range(99) if choose_images(n) == 7)) == (2, 4)
 
 
 @pytest.mark.parametrize("returns_input", [0.0, 0.3])

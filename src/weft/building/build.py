@@ -6,8 +6,9 @@ WEAVE layout when all are.
 
 import asyncio
 import math
+import statistics
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from weft.store.locks import lock_run
 from weft.store.schema import journal_file
 from weft.workspace import Workspace, close_endpoints
 
+NORMAL_95 = 1.96
 OnStart = Callable[["OpenBuild"], None]
 
 
@@ -65,6 +67,18 @@ class MeasuredCost(Struct, frozen=True):
     seeds: int
     kept: int
     cost: float  # of one seed, in USD, with all its tries and mendings
+    deviation: float  # standard deviation of the cost of a seed
+    left: int  # seeds that are not done
+
+    @property
+    def rest(self) -> float:
+        """What the seeds that are left will cost, if they cost as much."""
+        return self.cost * self.left
+
+    @property
+    def margin(self) -> float:
+        """Half of the 95% prediction interval of `rest`: both the mean and the seeds that are left vary by chance."""
+        return NORMAL_95 * self.deviation * math.sqrt(self.left**2 / self.seeds + self.left)
 
 
 class BuildForecast(Struct, frozen=True):
@@ -91,22 +105,28 @@ async def forecast_build(request: BuildRequest) -> BuildForecast:
                 caller.book_under(manifest.run)
             roles = await forecast_rows(recipe, models, seeds)
         local = tuple(role for role, endpoint in endpoints.items() if not endpoint.cacheable)
-    return BuildForecast(manifest, len(seeds), roles, local, measure_cost(request.out.absolute()))
+    return BuildForecast(manifest, len(seeds), roles, local, measure_cost(request.out.absolute(), seeds))
 
 
-def measure_cost(out: Path) -> MeasuredCost | None:
-    """Return what a seed cost so far; None if none is done, or a price is unknown."""
+def measure_cost(out: Path, seeds: Sequence[int]) -> MeasuredCost | None:
+    """Return what a seed cost so far; None if none is done, or a price is unknown. `seeds` are those of open parts, of
+    which some may be done."""
     if not (out / FILE).exists():
         return None
     costs: list[float] = []
     kept = 0
+    left = set(seeds)
     for row in read_rows(out):
         if row.cost is None:
             return None
         if row.outcome != "failed":
             costs.append(row.cost)
             kept += row.outcome == "kept"
-    return MeasuredCost(len(costs), kept, math.fsum(costs) / len(costs)) if costs else None
+            left.discard(row.number)
+    if not costs:
+        return None
+    deviation = statistics.stdev(costs) if len(costs) > 1 else 0.0
+    return MeasuredCost(len(costs), kept, math.fsum(costs) / len(costs), deviation, len(left))
 
 
 async def run_build(

@@ -23,6 +23,8 @@ from weft.store.blobs import Blobs
 from weft.types import Image, Message, Reply, Request, Text, Usage
 
 MAX_ROWS = 40  # that pass the steps
+CHARACTERS_OF_TOKEN = 4
+REASONING_TOKENS = 60  # of one or two sentences
 
 
 class RoleForecast(Struct, frozen=True):
@@ -55,17 +57,21 @@ class CountingPlayer:
             self.cached += 1
             return cached
         self.calls += 1
-        usage = estimate_usage(messages, request)
-        limit = output_token_limit(self._caller.endpoint.identity) or usage.tokens_out
-        self.usage = Usage(
-            self.usage.tokens_in + usage.tokens_in,
-            self.usage.tokens_out + min(usage.tokens_out, limit),
-            images=self.usage.images + usage.images,
-        )
         if not self._caller.endpoint.cacheable:  # it answers here, and at no cost
             answer = await self._caller.endpoint.send(messages, request)
             return Reply(answer.outcome, answer.parts, answer.reason)
-        return self._recipe.stand_in(self._role, messages, request) or await self._stand_in(messages, request)
+        reply = self._recipe.stand_in(self._role, messages, request) or await self._stand_in(messages, request)
+        usage = estimate_usage(messages, request)
+        tokens_out = usage.tokens_out
+        if request.schema is not None:
+            tokens_out = _estimate_object(reply.text, request.schema)
+        limit = output_token_limit(self._caller.endpoint.identity) or tokens_out
+        self.usage = Usage(
+            self.usage.tokens_in + usage.tokens_in,
+            self.usage.tokens_out + min(tokens_out, limit),
+            images=self.usage.images + usage.images,
+        )
+        return reply
 
     async def _stand_in(self, messages: tuple[Message, ...], request: Request) -> Reply:
         """Return JSON that fits the schema with the highest scores, or an image that no other request has."""
@@ -86,6 +92,12 @@ class CountingPlayer:
         )
         cost = None if price is None else price.cost_of(usage)
         return round(self.calls * scale), cost, usage
+
+
+def _estimate_object(text: str, schema: Mapping[str, Any]) -> int:
+    """Return the tokens of an object as long as its stand-in, with reasons in the sentences that are asked for."""
+    reasons = sum(name == "reasoning" for name in schema.get("properties", {}))
+    return len(text) // CHARACTERS_OF_TOKEN + REASONING_TOKENS * reasons
 
 
 def draw_stand_in(digest: bytes, blobs: Blobs) -> Image:

@@ -92,7 +92,7 @@ def print_forecast(request: BuildRequest) -> int:
     if measured is not None:
         say(
             f"by what {measured.seeds:,} seeds cost so far (${measured.cost:.4f} each, {measured.kept:,} kept): about "
-            f"${measured.cost * forecast.seeds:.2f}"
+            f"${measured.rest:.2f} for {measured.left:,} more, give or take ${measured.margin:.2f}"
         )
     if request.budget is not None and high > request.budget:
         say(f"note: that may be more than --budget {request.budget:g}, at which the build stops")
