@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from weft.building.draft import Draft, DraftTurn, Origin, Provenance, Row
 from weft.building.selection import (
-    LeftOut,
+    DuplicateDialogue,
     check_kinds,
     find_duplicates,
     iterate_selected,
@@ -112,7 +112,7 @@ def test_what_was_left_out_is_written_read_and_refused_if_damaged(tmp_path):  # 
     rows = [make_row(0), copy_of(make_row(0), 1, "looks")]
     left_out = find_duplicates(rows)
     write_left_out(tmp_path, left_out)
-    assert read_left_out(tmp_path) == left_out == {1: LeftOut(1, "images", 0)}
+    assert read_left_out(tmp_path) == left_out == {1: DuplicateDialogue(1, "images", 0)}
     assert [row.number for row in iterate_selected([*rows, Row(2)], left_out)] == [0]
     (tmp_path / "left_out.jsonl").write_text('{"seed": "x"}\n')
     with pytest.raises(UserError, match=r"left_out\.jsonl cannot be read"):

@@ -17,7 +17,7 @@ from weft.building.parts import PARTS, read_rows, reopen_part
 from weft.building.people import read_pass_rate
 from weft.building.provenance import describe_provenance
 from weft.building.recipe import Recipe, list_recipes, load_recipe, open_recipe
-from weft.building.selection import LeftOut, count_kinds, find_duplicates, iterate_selected, write_left_out
+from weft.building.selection import DuplicateDialogue, count_kinds, find_duplicates, iterate_selected, write_left_out
 from weft.building.status import read_status
 from weft.building.terms import check_terms, find_parties
 from weft.errors import ImageError, StoreError, UserError
@@ -76,14 +76,14 @@ def export(out: Path, layout: str, folder: Path, *, accept_unknown_terms: bool =
     return counts[0]
 
 
-def _rows_of(out: Path, layout: str, left_out: Mapping[int, LeftOut]) -> Iterator[Row]:
+def _rows_of(out: Path, layout: str, left_out: Mapping[int, DuplicateDialogue]) -> Iterator[Row]:
     """Yield the rows that a layout writes: for pairs also those that were dropped."""
     if layout == PAIRS:
         return (row for row in read_rows(out) if row.number not in left_out)
     return iterate_selected(read_rows(out), left_out)
 
 
-def collect_facts(out: Path, manifest: BuildManifest, left_out: Mapping[int, LeftOut]) -> CardFacts:
+def collect_facts(out: Path, manifest: BuildManifest, left_out: Mapping[int, DuplicateDialogue]) -> CardFacts:
     """Return what a build's card shows."""
     counts = count_dialogues(iterate_selected(read_rows(out), left_out))
     return CardFacts(read_status(out, manifest), counts, count_kinds(left_out), read_pass_rate(out))

@@ -32,7 +32,7 @@ FILE = "left_out.jsonl"
 MAX_SHARING = 64  # dialogues with one and the same first image that each is compared with
 
 
-class LeftOut(Struct, frozen=True):
+class DuplicateDialogue(Struct, frozen=True):
     """A dialogue that is not in the dataset."""
 
     seed: int
@@ -47,14 +47,14 @@ def check_kinds(kinds: Collection[str]) -> None:
             raise UserError(f"--duplicates {kind}: there is {', '.join(DUPLICATES)}, several with commas; or none")
 
 
-def iterate_selected(rows: Iterable[Row], left_out: Mapping[int, LeftOut]) -> Iterator[Row]:
+def iterate_selected(rows: Iterable[Row], left_out: Mapping[int, DuplicateDialogue]) -> Iterator[Row]:
     """Yield the rows that were kept and not left out."""
     for row in rows:
         if row.outcome == "kept" and row.draft is not None and row.number not in left_out:
             yield row
 
 
-def find_duplicates(rows: Iterable[Row], kinds: Collection[str] = DUPLICATES) -> dict[int, LeftOut]:
+def find_duplicates(rows: Iterable[Row], kinds: Collection[str] = DUPLICATES) -> dict[int, DuplicateDialogue]:
     """Return the dialogues that repeat an earlier one, by seed. Only hashes are kept, about a kilobyte a dialogue."""
     finder = _DuplicateFinder()
     for row in rows:
@@ -85,7 +85,7 @@ class _DuplicateFinder:
         self._texts.add("\n".join(texts))
         self._has_text.append(bool(texts))
 
-    def find(self, kinds: Collection[str]) -> dict[int, LeftOut]:
+    def find(self, kinds: Collection[str]) -> dict[int, DuplicateDialogue]:
         found: dict[int, dict[int, str]] = {}  # later place -> earlier place -> kind
         searches = {"exact": self._find_exact, "images": self._find_images, "texts": self._find_texts}
         for kind, search in searches.items():
@@ -95,12 +95,12 @@ class _DuplicateFinder:
                 for one, other in search(places):
                     earlier, later = sorted((one, other), key=self._seeds.__getitem__)
                     found.setdefault(later, {}).setdefault(earlier, kind)
-        left_out: dict[int, LeftOut] = {}
+        left_out: dict[int, DuplicateDialogue] = {}
         for later in sorted(found, key=self._seeds.__getitem__):
             for earlier in sorted(found[later], key=self._seeds.__getitem__):
                 seed, kept = self._seeds[later], self._seeds[earlier]
                 if kept not in left_out:
-                    left_out[seed] = LeftOut(seed, found[later][earlier], kept)
+                    left_out[seed] = DuplicateDialogue(seed, found[later][earlier], kept)
                     break
         return left_out
 
@@ -192,22 +192,22 @@ def _is_by_models(origins: Sequence[Origin]) -> bool:
     return not origins or any(origin.role for origin in origins)
 
 
-def count_kinds(left_out: Mapping[int, LeftOut]) -> dict[str, int]:
+def count_kinds(left_out: Mapping[int, DuplicateDialogue]) -> dict[str, int]:
     """Return how many dialogues were left out, by kind."""
     return dict(Counter(one.kind for one in left_out.values()))
 
 
-def write_left_out(folder: Path, left_out: Mapping[int, LeftOut]) -> None:
+def write_left_out(folder: Path, left_out: Mapping[int, DuplicateDialogue]) -> None:
     """Write which dialogues are not in the dataset, and why, as JSON lines."""
     lines = [msgspec.json.encode(left_out[seed]) + b"\n" for seed in sorted(left_out)]
     (folder / FILE).write_bytes(b"".join(lines))
 
 
-def read_left_out(out: Path) -> dict[int, LeftOut]:
+def read_left_out(out: Path) -> dict[int, DuplicateDialogue]:
     """Return what `write_left_out` wrote beside the dataset of a build; nothing where there is none."""
     try:
         data = read_file(out / FILE, MAX_FILE_BYTES)
-        left_out = [msgspec.json.decode(line, type=LeftOut) for line in data.splitlines()]
+        left_out = [msgspec.json.decode(line, type=DuplicateDialogue) for line in data.splitlines()]
     except FileNotFoundError:
         return {}
     except (OSError, UserError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
