@@ -33,7 +33,7 @@ from PIL import ImageEnhance
 
 from building.test_derive import is_right, material, measure_steps
 from weft.building.build import run_build
-from weft.building.counts import FIGURE_4, count_dialogues, published_share
+from weft.building.counts import count_dialogues
 from weft.building.draft import Draft, Row
 from weft.building.parts import read_rows
 from weft.building.request import BuildRequest
@@ -42,6 +42,7 @@ from weft.building.status import read_status
 from weft.datasets.perceptual_hash import perceptual_hash
 from weft.store.blobs import Blobs
 from weft.types import Image
+from weft_recipes.shares import WEAVE_100K
 from weft_tabletop.building.check_build import find_faults
 
 PLANTED = 100  # dialogues of each kind
@@ -60,22 +61,22 @@ def build(out: Path, seeds: int) -> None:
 
 def show_proportions(out: Path) -> None:
     rows = list(iterate_selected(read_rows(out), find_duplicates(read_rows(out))))
-    counts = count_dialogues(rows)
+    counts = count_dialogues(rows, WEAVE_100K)
     domains: Counter[str] = Counter()
     for (domain, _), count in counts.groups.items():
         domains[domain] += count
     for domain, count in domains.most_common():
-        share = published_share(domain)
+        share = WEAVE_100K.share(domain)
         paper = "-" if share is None else f"{share:.2%}"
         print(f"{domain:<20}{count:>7,}{count / counts.dialogues:>9.2%}   paper {paper}")
-    for images, share in FIGURE_4.items():
+    for images, share in WEAVE_100K.images_from.items():
         print(f"{images} or more images{'':<4}{counts.share_from(images):>13.1%}   paper {share:.1%}")
     print(f"{counts.turns / counts.dialogues:.2f} turns, {counts.images / counts.dialogues:.2f} images a dialogue")
     largest = 0.0
     for (domain, kind), count in counts.groups.items():
-        share = published_share(domain, kind)
+        share = WEAVE_100K.share(domain, kind)
         if share is not None and domain == "Recall":
-            expected = share / (published_share(domain) or 1) * domains[domain]
+            expected = share / (WEAVE_100K.share(domain) or 1) * domains[domain]
             largest = max(largest, abs(count - expected))
     print(f"recall by category: at most {largest:.1f} dialogues from Table 5's shares, of {domains['Recall']:,}")
     status = read_status(out)

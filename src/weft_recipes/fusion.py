@@ -35,7 +35,7 @@ from weft_recipes.fusion_prompts import (
     script_schema,
 )
 from weft_recipes.originals import IMAGE_SUFFIXES, digest_lines, digest_originals, list_originals, load_original
-from weft_recipes.shares import Images, choose_images
+from weft_recipes.shares import WEAVE_100K, Images, choose_images
 from weft_recipes.stand_ins import fusion_reply
 
 Captions = Annotated[str, Meta(description="A text file with one caption a line, of which inputs are drawn.")]
@@ -64,6 +64,7 @@ class Edit(Struct, frozen=True):
 
 
 class Fusion(Recipe):
+    published = WEAVE_100K
     name = "weave-fusion"
     version = "3"
     title = "Inputs are restored from their edits, then fused: WEAVE's fusion pathway"

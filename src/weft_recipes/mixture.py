@@ -25,7 +25,7 @@ from weft_recipes.fusion import Captions, Fusion, Inputs, Originals
 from weft_recipes.originals import digest_lines
 from weft_recipes.recall import Recall
 from weft_recipes.sequence import SequenceOptions, SequenceRecipe
-from weft_recipes.shares import PATHWAY, Images, choose
+from weft_recipes.shares import PATHWAY, WEAVE_100K, Images, choose
 
 DOMAINS = {  # of Table 5, by pathway
     "fusion": ("Multi-image Fusion",),
@@ -54,6 +54,7 @@ class Mixture(Recipe):
     """Recipes that are mixed by weight. A subclass says which."""
 
     tries = 8
+    published = WEAVE_100K
     roles = (
         Role("writer", "text", "writes captions, scripts, edits, questions and rewordings", sees=True),
         Role("painter", "image", "draws; of several the best image stays", sees=True, several=True),

@@ -24,7 +24,7 @@ from weft.errors import UserError
 from weft.types import Image, Text, find_mentions
 from weft_recipes.comprehension import Comprehension
 from weft_recipes.schemas import CHECK_SCHEMA
-from weft_recipes.shares import Images, choose_images
+from weft_recipes.shares import WEAVE_100K, Images, choose_images
 
 
 class RoundsOptions(GateOptions, frozen=True):
@@ -49,6 +49,7 @@ class RoundsRecipe(Recipe):
         Role("checker", "text", "filters scripts and scores images", optional=True, sees=True),
     )
     Options = RoundsOptions
+    published = WEAVE_100K
     script_task = "script"  # of the writer's calls, for writers that are programs
     script_about = "a script of rounds"
     comprehension = Comprehension()

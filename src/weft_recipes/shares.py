@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 from weft.benchmarks.weave.training import PUBLISHED
+from weft.benchmarks.weave.training_names import TABLE_5
+from weft.building.counts import PublishedCounts
 from weft.building.recipe import SEED_SPACE
 
 PATHWAY = (math.sqrt(5) - 1) / 2
@@ -37,6 +39,21 @@ def choose(number: int, shares: Mapping[T, float], decision: float) -> T:
                 break
     assert chosen is not None, "no possibility has a share"
     return chosen
+
+
+WEAVE_100K = PublishedCounts(
+    "WEAVE-100k",
+    {
+        "fusion": "Multi-image Fusion",
+        "recall": "Recall",
+        "edit": "Edit",
+        "chess_game": "Chess Game",
+        "visual_jigsaw": "Visual Jigsaw",
+    },
+    {(domain, kind): count for domain, kinds in TABLE_5.items() for kind, count in kinds.items()},
+    {number: PUBLISHED[f"≥{number} images"] / PUBLISHED["dialogues"] for number in (4, 5, 6)},
+    "the paper's Table 5 and Figure 4",
+)
 
 
 def _published_images() -> dict[int, float]:

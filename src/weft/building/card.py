@@ -1,14 +1,14 @@
 """The dataset card of a build, in Markdown: `card.md` in its folder, `README.md` in an export.
 
-It says what is in the dataset beside what WEAVE-100k has, which models made it under which terms, what each step let
-through, what a dialogue cost, and what share of the dialogues people found right.
+It says what is in the dataset, beside what the paper counts that the recipe follows; which models made it under which
+terms; what each step let through; what a dialogue cost; and what share of the dialogues people found right.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from weft.building.counts import FIGURE_4, BuiltCounts, published_share
+from weft.building.counts import BuiltCounts, PublishedCounts
 from weft.building.manifest import BuildManifest
 from weft.building.people import PassRate
 from weft.building.provenance import FILES, OWN_PROGRAM
@@ -37,6 +37,7 @@ class CardFacts(Struct, frozen=True):
     counts: BuiltCounts
     left_out: Mapping[str, int]  # duplicates, by kind
     people: PassRate | None
+    published: PublishedCounts | None = None
 
 
 def write_card(facts: CardFacts, layout: str = "weave") -> str:
@@ -62,8 +63,8 @@ def _iterate_lines(facts: CardFacts, layout: str) -> Iterator[str]:
         yield f"{counts.splits['train']:,} are for training, {counts.splits['test']:,} are the test part."
     yield from ("", LAYOUTS.get(layout, ""), "")
     yield from _iterate_people(facts.people)
-    yield from _iterate_groups(counts)
-    yield from _iterate_image_counts(counts)
+    yield from _iterate_groups(counts, facts.published)
+    yield from _iterate_image_counts(counts, facts.published)
     yield from _iterate_models(manifest, counts, facts.status)
     yield from _iterate_steps(facts)
     yield from _iterate_options(manifest)
@@ -83,37 +84,46 @@ def _iterate_people(people: PassRate | None) -> Iterator[str]:
     yield ""
 
 
-def _iterate_groups(counts: BuiltCounts) -> Iterator[str]:
+def _iterate_groups(counts: BuiltCounts, published: PublishedCounts | None) -> Iterator[str]:
     yield from ("## Domains and types", "")
+    head = ["domain", "type", "dialogues", "share"]
+    rows = list(_iterate_group_rows(counts))
+    if published is None:
+        yield from _iterate_table(head, [row for *row, _, _ in rows], "")
+        return
+    compared = [(*row, _format_share(published.share(domain, kind))) for *row, domain, kind in rows]
     yield from _iterate_table(
-        ("domain", "type", "dialogues", "share", "WEAVE-100k"),
-        list(_iterate_group_rows(counts)),
-        "The last column is the share in the paper's Table 5.",
+        [*head, published.title], compared, f"The last column has the shares of {published.source}."
     )
 
 
 def _iterate_group_rows(counts: BuiltCounts) -> Iterator[tuple[str, ...]]:
+    """Yield cells, then the domain and the type that a row is about; a domain has no type."""
     by_domain: dict[str, dict[str, int]] = {}
     for (domain, kind), count in counts.groups.items():
         by_domain.setdefault(domain, {})[kind] = count
     total = max(1, counts.dialogues)
-    for domain, kinds in sorted(by_domain.items(), key=lambda item: -sum(item[1].values())):
+    for domain, kinds in sorted(by_domain.items(), key=lambda item: (-sum(item[1].values()), item[0])):
         count = sum(kinds.values())
-        yield domain, "", f"{count:,}", f"{count / total:.1%}", _format_share(published_share(domain))
+        yield domain, "", f"{count:,}", f"{count / total:.1%}", domain, ""
         if len(kinds) > 1:
             for kind, number in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
-                yield "", kind, f"{number:,}", f"{number / total:.1%}", _format_share(published_share(domain, kind))
+                yield "", kind, f"{number:,}", f"{number / total:.1%}", domain, kind
 
 
-def _iterate_image_counts(counts: BuiltCounts) -> Iterator[str]:
-    rows = [
-        (f"{number} or more images", f"{counts.share_from(number):.1%}", f"{share:.1%}")
-        for number, share in FIGURE_4.items()
-    ]
+def _iterate_image_counts(counts: BuiltCounts, published: PublishedCounts | None) -> Iterator[str]:
     yield from ("## Images of a dialogue", "")
-    yield from _iterate_table(
-        ("", "share", "WEAVE-100k"), rows, "The last column is the share in the paper's Figure 4."
-    )
+    most = max(counts.images_each, default=0)
+    if published is None:
+        rows = [(f"{number} or more", f"{counts.share_from(number):.1%}") for number in range(1, most + 1)]
+        yield from _iterate_table(("images", "share"), rows, "")
+    else:
+        compared = [
+            (f"{number} or more", f"{counts.share_from(number):.1%}", f"{share:.1%}")
+            for number, share in published.images_from.items()
+        ]
+        note = f"The last column has the shares of {published.source}."
+        yield from _iterate_table(("images", "share", published.title), compared, note)
     yield from ("## Turns", "")
     kinds = [(kind, f"{count:,}") for kind, count in counts.kinds.most_common()]
     yield from _iterate_table(("kind", "turns"), kinds, "")

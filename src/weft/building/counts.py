@@ -1,7 +1,7 @@
 """What a built dataset has: dialogues by domain and type, images, turns, and where all of it comes from.
 
-Domains are named as in WEAVE-100k's Table 5 where they are among its own, so that the counts are those of
-`weft data stats weave-100k`.
+A recipe that follows a paper has `PublishedCounts`: the card then shows the paper's shares beside the dataset's, under
+the paper's names.
 """
 
 from collections import Counter
@@ -9,16 +9,29 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from weft.benchmarks.weave.training import PUBLISHED
-from weft.benchmarks.weave.training_names import TABLE_5, UNNAMED, find_domain, find_type
 from weft.building.draft import Draft, Row
 from weft.building.provenance import find_party
 
-IMAGE_COUNTS = (4, 5, 6)  # of Figure 4: dialogues with at least so many images
-FIGURE_4: Mapping[int, float] = {  # the share of WEAVE-100k's dialogues with at least so many images
-    number: PUBLISHED[f"≥{number} images"] / PUBLISHED["dialogues"] for number in IMAGE_COUNTS
-}
+NO_TYPE = "None"  # of a dialogue without one
 Group = tuple[str, str]  # domain and type
+
+
+class PublishedCounts(Struct, frozen=True):
+    """What a paper counts in its own data."""
+
+    title: str  # of the data
+    domains: Mapping[str, str]  # a draft's domain -> the paper's name of it
+    groups: Mapping[Group, int]  # dialogues by the paper's domain and type
+    images_from: Mapping[int, float]  # share of the dialogues with at least so many images
+    source: str = ""  # the paper's table and figure
+
+    def share(self, domain: str, kind: str = "") -> float | None:
+        """Return the share of a domain, or of a type in it, among all dialogues; None if the paper has none."""
+        counts = {name: count for (group, name), count in self.groups.items() if group == domain}
+        total = sum(self.groups.values())
+        if kind:
+            return counts[kind] / total if kind in counts else None
+        return sum(counts.values()) / total if counts else None
 
 
 class BuiltCounts(Struct):
@@ -47,17 +60,20 @@ class BuiltCounts(Struct):
         return count / max(1, self.dialogues)
 
 
-def count_dialogues(rows: Iterable[Row]) -> BuiltCounts:
+def count_dialogues(rows: Iterable[Row], published: PublishedCounts | None = None) -> BuiltCounts:
     """Count the dialogues of a dataset, one row in memory at a time."""
     counts = BuiltCounts(Counter(), Counter(), Counter(), Counter(), Counter(), Counter())
+    names: Mapping[str, str] = {}
+    if published is not None:
+        names = published.domains
     for row in rows:
         if row.draft is not None:
-            _count(counts, row, row.draft)
+            _count(counts, row, row.draft, names)
     return counts
 
 
-def _count(counts: BuiltCounts, row: Row, draft: Draft) -> None:
-    counts.groups[name_group(draft)] += 1
+def _count(counts: BuiltCounts, row: Row, draft: Draft, names: Mapping[str, str]) -> None:
+    counts.groups[names.get(draft.domain, draft.domain), draft.subdomain or NO_TYPE] += 1
     counts.images_each[len(draft.images)] += 1
     counts.splits[draft.split] += 1
     counts.turns += len(draft.turns)
@@ -68,22 +84,3 @@ def _count(counts: BuiltCounts, row: Row, draft: Draft) -> None:
     counts.image_parties.update(map(find_party, row.provenance.images))
     for words in row.provenance.turns:
         counts.word_parties.update(map(find_party, words.values()))
-
-
-def name_group(draft: Draft) -> Group:
-    """Return a dialogue's domain and type, by Table 5's names if it has them."""
-    domain = find_domain(draft.domain)
-    if domain is None:
-        return draft.domain, draft.subdomain or UNNAMED
-    return domain, find_type(draft.subdomain) or draft.subdomain or UNNAMED
-
-
-def published_share(domain: str, kind: str = "") -> float | None:
-    """Return the share of a domain, or of a type in it, among WEAVE-100k's dialogues; None if it has none."""
-    counts = TABLE_5.get(domain)
-    if counts is None:
-        return None
-    total = sum(sum(one.values()) for one in TABLE_5.values())
-    if not kind:
-        return sum(counts.values()) / total
-    return counts[kind] / total if kind in counts else None

@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 
 from weft.building.card import EXPORTED, CardFacts, write_card
 from weft.building.card import FILE as CARD
-from weft.building.counts import count_dialogues
+from weft.building.counts import PublishedCounts, count_dialogues
 from weft.building.draft import Row
 from weft.building.layouts.weave import IMAGES, RECORDS, TEST_FOLDER, TRAINING_RECORDS, write_weave
 from weft.building.manifest import BuildManifest, home_of, read_manifest
@@ -66,7 +66,7 @@ def export(out: Path, layout: str, folder: Path, *, accept_unknown_terms: bool =
         if layout == "weave" and manifest.recipe in list_recipes():
             recipe = open_recipe(load_recipe(manifest.recipe), manifest.recipe, manifest.options)
             recipe.write_extras(new, iterate_selected(read_rows(out), left_out))
-        text = write_card(collect_facts(out, manifest, left_out), layout)
+        text = write_card(collect_facts(out, manifest, left_out, _find_published(manifest)), layout)
         (new / EXPORTED).write_text(text, encoding="utf-8")
 
     try:
@@ -83,10 +83,17 @@ def _rows_of(out: Path, layout: str, left_out: Mapping[int, DuplicateDialogue]) 
     return iterate_selected(read_rows(out), left_out)
 
 
-def collect_facts(out: Path, manifest: BuildManifest, left_out: Mapping[int, DuplicateDialogue]) -> CardFacts:
+def collect_facts(
+    out: Path, manifest: BuildManifest, left_out: Mapping[int, DuplicateDialogue], published: PublishedCounts | None
+) -> CardFacts:
     """Return what a build's card shows."""
-    counts = count_dialogues(iterate_selected(read_rows(out), left_out))
-    return CardFacts(read_status(out, manifest), counts, count_kinds(left_out), read_pass_rate(out))
+    counts = count_dialogues(iterate_selected(read_rows(out), left_out), published)
+    return CardFacts(read_status(out, manifest), counts, count_kinds(left_out), read_pass_rate(out), published)
+
+
+def _find_published(manifest: BuildManifest) -> PublishedCounts | None:
+    """Return what the recipe's paper counts; None for a recipe in a file of somebody's, whose code is not loaded."""
+    return load_recipe(manifest.recipe).published if manifest.recipe in list_recipes() else None
 
 
 def write_dataset(out: Path, recipe: Recipe, blobs: Blobs) -> int:
@@ -105,7 +112,8 @@ def write_dataset(out: Path, recipe: Recipe, blobs: Blobs) -> int:
         count = write_weave(new, _note_each(iterate_selected(read_rows(out), left_out), current), blobs, describe)
         recipe.write_extras(new, iterate_selected(read_rows(out), left_out))
         write_left_out(new, left_out)
-        (new / CARD).write_text(write_card(collect_facts(out, manifest, left_out)), encoding="utf-8")
+        text = write_card(collect_facts(out, manifest, left_out, recipe.published))
+        (new / CARD).write_text(text, encoding="utf-8")
         _replace_files(new, out)
     except ImageError as error:
         reopen_part(out, current[-1])
@@ -133,7 +141,7 @@ def write_merged(out: Path) -> int | None:
 def rewrite_card(out: Path, manifest: BuildManifest) -> None:
     """Write the card of a build anew."""
     left_out = find_duplicates(read_rows(out), manifest.duplicates)
-    text = write_card(collect_facts(out, manifest, left_out))
+    text = write_card(collect_facts(out, manifest, left_out, _find_published(manifest)))
     write_file(out / CARD, text.encode(), world_readable=True)
 
 

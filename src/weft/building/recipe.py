@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weft.building.context import Context
+    from weft.building.counts import PublishedCounts
 
 GROUP = "weft.recipes"
 SEED_SPACE = 100_000_000  # numbers from here on are later tries of the seed `number % SEED_SPACE`
@@ -83,6 +84,7 @@ class Recipe:
     title: str = ""
     roles: tuple[Role, ...] = ()
     tries: int = 1  # dialogues of one seed, until one is kept, unless the user says otherwise
+    published: "PublishedCounts | None" = None  # what the paper that it follows counts in its own data
     Options: type[Struct] = NoOptions
 
     def __init__(self, options: Any) -> None:

@@ -30,7 +30,7 @@ from weft_recipes.derive.jigsaw import NoPuzzle, make_puzzle, plan_jigsaw
 from weft_recipes.derive.plan import DialoguePlan, PlannedTurn, to_draft
 from weft_recipes.derive.puzzle_images import draw_subject
 from weft_recipes.originals import IMAGE_SUFFIXES, digest_originals, list_originals
-from weft_recipes.shares import DOMAIN, choose
+from weft_recipes.shares import DOMAIN, WEAVE_100K, choose
 
 DOMAINS = {"chess": 2196, "jigsaw": 1286}  # dialogues of WEAVE-100k, Table 5
 MAX_SUBJECTS = 20  # that are drawn in search of one that makes a puzzle
@@ -55,6 +55,7 @@ class DeriveOptions(Struct, frozen=True):
 
 
 class Derive(Recipe):
+    published = WEAVE_100K
     name = "weave-derive"
     version = "2"
     title = "Alternatives are imagined and compared: WEAVE's chess and jigsaw dialogues"
