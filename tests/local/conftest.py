@@ -36,10 +36,13 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def small() -> Iterator[None]:
-    """Editors scale what they are shown to a megapixel: not here."""
+    """Editors scale what they are shown to a megapixel, and weft asks for one where an editor keeps a shape: not here."""
     import tiny_models
 
-    with tiny_models.small_conditions(), tiny_models.torchvision_stub():
+    from weft.models.local.run import pipeline_engine
+
+    with tiny_models.small_conditions(), tiny_models.torchvision_stub(), pytest.MonkeyPatch.context() as smaller:
+        smaller.setattr(pipeline_engine, "AREA", tiny_models.AREA)
         yield
 
 
