@@ -132,9 +132,11 @@ def traces(key: str) -> list[str]:
 
 
 def found_in(key: str, texts: dict[str, bytes]) -> list[str]:
+    looked_for = {trace: trace.encode().lower() for trace in traces(key)}
+    lowered = {where: data.lower() for where, data in texts.items()}
     return [
-        f"{where}: {trace!r}" for where, data in texts.items() for trace in traces(key) if trace.encode().lower() in data.lower()
-    ]  # fmt: skip
+        f"{where}: {trace!r}" for where, data in lowered.items() for trace, raw in looked_for.items() if raw in data
+    ]
 
 
 class Echo:
