@@ -23,6 +23,7 @@ hypothesis.settings.load_profile("weft")
 os.environ["WEFT_PREFLIGHT"] = "0"  # calls are counted in most tests; those about the question before a run ask for it
 # an integer: tests run in an order of chance, which is the same for the same seed
 SEED = os.environ.get("WEFT_TEST_SEED")
+LONG = ("e2e", "hostile")  # folders of long tests: at the end, no worker is left alone with one
 REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "weave"
 
 
@@ -42,9 +43,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Shuffle the tests by the seed alone, so that every worker has the same order."""
+    """Shuffle the tests by the seed alone, so that every worker has the same order; else begin with the long ones."""
     if SEED:
         random.Random(int(SEED)).shuffle(items)
+    else:
+        items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 
 @pytest.fixture(autouse=True)
