@@ -4,7 +4,6 @@ files, dialogues."""
 import json
 import re
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any
 import pytest
 
 import weft
+from forked import run_forked
 from server import Provider, Seen, judge_answer
-from waiting import HANGS
 from weaver import evaluate, playing, prompt, written
 from weft.arena.contestants import collect_items, name_contestants
 from weft.arena.official import BattleFacts, read_battle_facts
@@ -25,7 +24,6 @@ from weft.calls.caller import RetryPolicy
 from weft.errors import UserError
 
 Serve = Callable[..., Provider]
-WEFT = Path(sys.executable).with_name("weft")
 
 
 # sampling
@@ -421,7 +419,7 @@ def test_published_rates_beside_the_real_items_alone():
 
 
 def weft_(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([WEFT, *map(str, arguments)], capture_output=True, text=True, timeout=HANGS)
+    return run_forked(*map(str, arguments), cwd=Path.cwd())
 
 
 def test_commands(tmp_path: Path, serve: Serve):

@@ -7,7 +7,6 @@ import json
 import math
 import random
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waiting import HANGS
+from forked import run_forked
 from weft.arena.files import read_answer_scores, read_verdicts
 from weft.arena.tables import build_agreement_table, build_summary_table, build_win_rate_tables
 from weft.errors import UserError
@@ -338,9 +337,7 @@ def test_files_that_are_no_verdicts(text: str, said: str, tmp_path: Path):
 
 
 def weft(*words: Any) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [Path(sys.executable).parent / "weft", *map(str, words)], capture_output=True, text=True, timeout=HANGS
-    )
+    return run_forked(*map(str, words), cwd=Path.cwd())
 
 
 def test_the_commands(tmp_path: Path):

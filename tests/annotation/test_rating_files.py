@@ -7,14 +7,13 @@ import json
 import shutil
 import sqlite3
 import subprocess
-import sys
 import xml.etree.ElementTree as Xml
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from waiting import HANGS
+from forked import run_forked
 from weft.errors import UserError
 from weft.judge_eval.annotation import collect_scores, label_studio
 from weft.judge_eval.annotation.exchange import KnownItems, import_annotations, read_csv
@@ -387,9 +386,7 @@ def test_an_export_has_what_people_said(copied: Path, sources: dict[str, StudySo
 
 
 def weft(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "weft", *words, "--home", str(home)], capture_output=True, text=True, timeout=HANGS
-    )
+    return run_forked(*words, "--home", str(home), cwd=Path.cwd())
 
 
 def test_the_command_tells_how_far_everybody_is_and_whom_to_doubt(

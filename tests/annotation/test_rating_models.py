@@ -1,7 +1,6 @@
 """One study of several models' runs: one reply a task, models and groups in balance, and nobody can tell which."""
 
 import asyncio
-import os
 import re
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from test_rating_pages import filled, request
 
 import weft
+from forked import run_forked
 from waiting import HANGS
 from weft.errors import UserError
 from weft.judge_eval.annotation.assignment import deal_dialogues, draw_stratified
@@ -159,9 +159,9 @@ class Server:
 
 
 def call(home: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "COLUMNS": "250"}
-    command = [sys.executable, "-m", "weft", *map(str, words), "--home", str(home)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=HANGS, env=env)
+    with pytest.MonkeyPatch.context() as wide:
+        wide.setenv("COLUMNS", "250")
+        return run_forked(*map(str, words), "--home", str(home), cwd=Path.cwd())
 
 
 def test_people_rate_several_models_and_agreement_has_a_row_for_each(home: Path, runs: list[weft.Run], tmp_path: Path):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import weft
+from forked import run_forked
 from waiting import HANGS
 from weft.errors import UserError
 from weft.store.blobs import Blobs
@@ -51,7 +52,7 @@ def one_line(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
 )
 def test_a_weave_file_that_is_none(toy: Path, tmp_path: Path, content: bytes):
     (toy / "test" / "test.json").write_bytes(content)
-    one_line(run_weft("run", "weave", "--data", str(toy), *BASE, cwd=tmp_path))
+    one_line(run_forked("run", "weave", "--data", str(toy), *BASE, cwd=tmp_path))
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def chats(tmp_path: Path) -> Path:
 def test_an_imug_file_that_is_none(chats: Path, tmp_path: Path, file: str, content: bytes):
     found = next(chats.rglob(file), chats / file)
     found.write_bytes(content)
-    one_line(run_weft("run", "imug", "--data", str(chats), *BASE, cwd=tmp_path))
+    one_line(run_forked("run", "imug", "--data", str(chats), *BASE, cwd=tmp_path))
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -74,7 +75,7 @@ def test_an_odd_grid(chats: Path, tmp_path: Path, grid: str):
     folder = next(chats.rglob("benchmark.jsonl")).parent / "grid_gt"
     folder.mkdir(exist_ok=True)
     (folder / "A__b__c.jsonl").write_text(f'{{"turn": 1, "grid": {grid}}}\n')
-    assert "a grid is three rows" in one_line(run_weft("run", "imug", "--data", str(chats), *BASE, cwd=tmp_path))
+    assert "a grid is three rows" in one_line(run_forked("run", "imug", "--data", str(chats), *BASE, cwd=tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -94,12 +95,12 @@ def test_an_odd_grid(chats: Path, tmp_path: Path, grid: str):
 )
 def test_an_odd_weft_toml(toy: Path, tmp_path: Path, toml: str):
     (tmp_path / "weft.toml").write_text(toml)
-    one_line(run_weft("run", "weave", "--data", str(toy), "--model", "m", "--judge", "constant/5", cwd=tmp_path))
+    one_line(run_forked("run", "weave", "--data", str(toy), "--model", "m", "--judge", "constant/5", cwd=tmp_path))
 
 
 def test_a_weft_toml_that_is_no_utf8(toy: Path, tmp_path: Path):
     (tmp_path / "weft.toml").write_bytes(b'[models.m]\nuse = "\xff"\n')
-    one_line(run_weft("run", "weave", "--data", str(toy), *BASE, cwd=tmp_path))
+    one_line(run_forked("run", "weave", "--data", str(toy), *BASE, cwd=tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_a_weft_toml_that_is_no_utf8(toy: Path, tmp_path: Path):
     ],
 )
 def test_an_odd_word(toy: Path, tmp_path: Path, words: list[str]):
-    one_line(run_weft("run", "weave", "--data", str(toy), *words, cwd=tmp_path))
+    one_line(run_forked("run", "weave", "--data", str(toy), *words, cwd=tmp_path))
 
 
 @pytest.mark.parametrize("place", range(4))
@@ -139,10 +140,10 @@ def test_a_folder_that_leads_out_of_the_dataset_is_refused(chats: Path, toy: Pat
     images = next(chats.rglob("images"))
     images.rename(tmp_path / "elsewhere")
     images.symlink_to(tmp_path / "elsewhere")
-    assert "leads out of the dataset" in one_line(run_weft("run", "imug", "--data", str(chats), *BASE, cwd=tmp_path))
+    assert "leads out of the dataset" in one_line(run_forked("run", "imug", "--data", str(chats), *BASE, cwd=tmp_path))
     (toy / "test" / "imgs").rename(tmp_path / "imgs")
     (toy / "test" / "imgs").symlink_to(tmp_path / "imgs")
-    assert "leads out of the dataset" in one_line(run_weft("run", "weave", "--data", str(toy), *BASE, cwd=tmp_path))
+    assert "leads out of the dataset" in one_line(run_forked("run", "weave", "--data", str(toy), *BASE, cwd=tmp_path))
 
 
 def fifo(path: Path) -> None:
@@ -175,7 +176,7 @@ def test_what_is_no_plain_file_of_a_fitting_size_is_refused_by_its_kind(
     records = toy / "test" / "test.json"
     records.unlink()
     odd(records)
-    one_line(run_weft("run", "weave", "--data", str(records if odd is not circle else toy), *BASE, cwd=tmp_path))
+    one_line(run_forked("run", "weave", "--data", str(records if odd is not circle else toy), *BASE, cwd=tmp_path))
 
 
 def test_outputs_that_are_no_plain_files_are_unscored(toy: Path, tmp_path: Path):
@@ -288,5 +289,5 @@ def test_pictures_may_lie_beside_the_folder_of_the_records(tmp_path: Path, blobs
 )
 def test_an_odd_suite_is_one_line(toy: Path, tmp_path: Path, suite: str):
     (tmp_path / "weft.toml").write_text(f"[suite]\n{suite}\n".replace("DATA", str(toy)))
-    done = run_weft("suite", "run", "--models", "copy", "--judge", "constant/5", cwd=tmp_path)
+    done = run_forked("suite", "run", "--models", "copy", "--judge", "constant/5", cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "suite.weave" in done.stderr, done.stderr

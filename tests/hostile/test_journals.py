@@ -3,8 +3,6 @@
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,18 +10,12 @@ from typing import Any
 import pytest
 
 import weft
+from forked import run_forked
 from server import Provider
-from waiting import HANGS
 from weft.errors import UserError, WeftError
 from weft.store.journal import Journal
 from weft.store.recover import check_journal
 from weft.store.sqlite_pages import scan_pages
-
-
-def run_weft(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace"
-    )
 
 
 @pytest.fixture
@@ -107,7 +99,7 @@ def test_a_damaged_journal_is_one_line_and_can_be_mended(way: str, made: Any, tm
     WAYS[way](path)
     told = 0
     for words in (["runs"], ["report", "-f", "md"], ["report", "-f", "csv"]):
-        done = run_weft(*words, "--home", str(tmp_path / "home"), cwd=tmp_path)
+        done = run_forked(*words, "--home", str(tmp_path / "home"), cwd=tmp_path)
         assert "Traceback" not in done.stderr and done.returncode in (0, 2) and done.stderr.count("\n") <= 1, (
             done.stderr[-600:]
         )
@@ -120,7 +112,7 @@ def test_a_damaged_journal_is_one_line_and_can_be_mended(way: str, made: Any, tm
         assert "\n" not in str(error)
     if way in ("future", "view"):
         return
-    done = run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path)
+    done = run_forked("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path)
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr[-600:]
     if told:
         assert done.returncode == 1 and list((tmp_path / "home").glob("journal.sqlite.damaged-*")), done.stdout
@@ -129,7 +121,7 @@ def test_a_damaged_journal_is_one_line_and_can_be_mended(way: str, made: Any, tm
     lost = provider.count - asked
     most = {"text": 32, "cut short": 32, "cut": 32, "no calls": 32}
     assert lost <= most.get(way, 4), f"{lost} calls were made again"
-    assert run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path).returncode == 0
+    assert run_forked("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path).returncode == 0
 
 
 def test_rows_are_found_on_their_pages_without_sqlite(made: Any, tmp_path: Path):
@@ -169,16 +161,16 @@ def test_a_journal_in_use_is_left_alone(made: Any, tmp_path: Path):
     from weft.store.locks import lock_run
 
     with lock_run(tmp_path / "home", "some-run"):
-        done = run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path)
+        done = run_forked("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path)
     assert done.returncode == 2 and "run some-run is in progress" in done.stderr
-    assert run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path).stdout.startswith(
+    assert run_forked("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path).stdout.startswith(
         "nothing is wrong: 32 calls"
     )
 
 
 def test_a_journal_of_a_later_weft_is_left_alone(made: Any, tmp_path: Path):
     WAYS["future"](tmp_path / "home" / "journal.sqlite")
-    done = run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path)
+    done = run_forked("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path)
     assert done.returncode == 2 and "was written by another weft (version 99" in done.stderr
     assert not list((tmp_path / "home").glob("*.damaged-*"))
 

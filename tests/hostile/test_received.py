@@ -4,8 +4,6 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,10 @@ from typing import Any
 import pytest
 
 import weft
+from forked import run_forked
 from fuzz.traps import make_endless_tree
 from server import drawn
 from toy import toy_records, write_weave
-from waiting import HANGS
 from weft import api
 from weft.errors import StoreError, UserError
 from weft.store.annotations import Annotations
@@ -28,12 +26,6 @@ from weft.store.recover import check_journal, validate_row
 from weft.untrusted import escape_control_characters
 
 ESC = "\x1b[31mred\x1b]0;title\x07"
-
-
-def run_weft(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace"
-    )
 
 
 @pytest.fixture
@@ -61,11 +53,11 @@ def received(toy: Path, tmp_path: Path) -> Path:
     ],
 )
 def test_a_file_that_a_journal_names_is_not_run_unasked(received: Path, tmp_path: Path, words: list[str]):
-    done = run_weft(*words, "--home", str(received), cwd=tmp_path)
+    done = run_forked(*words, "--home", str(received), cwd=tmp_path)
     assert not (tmp_path / "ran").exists() and "Traceback" not in done.stderr
     if words != ["runs"] and words[0] != "compare":
         assert done.returncode == 2 and f"--benchmark {tmp_path / 'evil.py'}:Evil" in done.stderr
-        asked = run_weft(*words, "--home", str(received), "--benchmark", f"{tmp_path / 'evil.py'}:Evil", cwd=tmp_path)
+        asked = run_forked(*words, "--home", str(received), "--benchmark", f"{tmp_path / 'evil.py'}:Evil", cwd=tmp_path)
         assert asked.returncode == 0 and (tmp_path / "ran").exists(), asked.stderr
 
 
@@ -112,9 +104,9 @@ def test_a_control_character_in_a_name_ends_no_report_and_reaches_no_terminal(to
         ["report", run.id, "-f", "csv"],
         ["runs"],
     ):
-        done = run_weft(*words, "--home", str(tmp_path / "home"), cwd=tmp_path)
+        done = run_forked(*words, "--home", str(tmp_path / "home"), cwd=tmp_path)
         assert done.returncode == 0 and escape_control_characters(done.stdout) == done.stdout, done.stderr
-    done = run_weft("compare", run.id, other.id, "--home", str(tmp_path / "home"), cwd=tmp_path)
+    done = run_forked("compare", run.id, other.id, "--home", str(tmp_path / "home"), cwd=tmp_path)
     assert (
         escape_control_characters(done.stdout + done.stderr) == done.stdout + done.stderr
         and "Traceback" not in done.stderr
@@ -137,7 +129,7 @@ def test_texts_of_datasets_and_servers_reach_the_terminal_with_nothing_that_stee
         return web.json_response({"error": {"message": f"no {ESC}\r\nweft: all is well"}}, status=400)
 
     provider = serve(fault=fault)
-    done = run_weft(
+    done = run_forked(
         "run", "weave", "--data", str(data), "--model", f"openai-chat/m@{provider.url}", "--judge", "constant/5", cwd=tmp_path
     )  # fmt: skip
     assert done.returncode == 1 and "\\x1b[31mred" in done.stderr, done.stderr
@@ -205,7 +197,7 @@ def test_a_trap_in_a_received_home_hangs_nothing_and_writes_nowhere_else(trap: s
         place = ["--home", str(home)]
         if "OTHER" in words:
             place = ["--home", str(tmp_path / "new")]
-        done = run_weft(*(str(home) if word == "OTHER" else word for word in words), *place, cwd=folder)
+        done = run_forked(*(str(home) if word == "OTHER" else word for word in words), *place, cwd=folder)
         assert done.returncode in (0, 1, 2) and "Traceback" not in done.stderr, (words, done.stderr)
     outside = {path.name for path in (*tmp_path.iterdir(), *(tmp_path / "deep").iterdir())}
     assert outside <= {"toy", "deep", "er", "work", "new"}, "nothing is written but where it was asked for"
