@@ -20,10 +20,10 @@ run: .venv/plain
 test test-local: export OPENBLAS_NUM_THREADS = 1
 test test-local: export OMP_NUM_THREADS = 1
 # each worker has a core: threads of its own would be in the way of the others
-# the browser comes while code and types are checked and the extras are installed; then tests/local, which waits for Ray most of the time,
+# the browser comes and the extras are installed while code and types are checked (none that is checked imports an extra); then tests/local, which waits for Ray most of the time,
 # runs beside all other tests, and what it says comes after them
 test: .venv/ready
-	@$(MAKE) --no-print-directory -j2 tools extras
+	@$(MAKE) --no-print-directory -j3 tools check extras
 	@$(MAKE) --no-print-directory -j2 tests-but-local tests-local-quietly; code=$$?; \
 		if [ -f .venv/local.log ]; then echo "tests/local:"; cat .venv/local.log; fi; exit $$code
 
@@ -33,7 +33,7 @@ tests-but-local:
 tests-local-quietly:
 	@{ $(RUN_LOCAL); } >.venv/local.log 2>&1
 
-extras: check
+extras: .venv/ready
 	@MAKEFLAGS= $(MAKE) --no-print-directory .venv/docs .venv/ocr .venv/sdks .venv/smollm .venv/local
 
 # models on this machine (torch, transformers, diffusers) and replicas (Ray), with tiny random weights; where torch is not there and a build
