@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import random
 import threading
@@ -18,6 +19,7 @@ from toy import toy_records, write_weave
 from waiting import HANGS
 from weft.store.blobs import Blobs
 
+gc.set_threshold(50_000, 20, 100)  # as the command has it
 hypothesis.settings.register_profile("weft", deadline=None)  # a busy machine is no defect
 hypothesis.settings.load_profile("weft")
 os.environ["WEFT_PREFLIGHT"] = "0"  # calls are counted in most tests; those about the question before a run ask for it
@@ -48,6 +50,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         random.Random(int(SEED)).shuffle(items)
     else:
         items.sort(key=lambda item: item.path.parent.name not in LONG)
+
+
+def pytest_collection_finish() -> None:
+    """What is here before the first test is not looked through again at each collection of garbage."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
