@@ -18,6 +18,7 @@ from aiohttp import web
 import waiting
 from fakes import Anthropic, Fake, Gemini, Images, OpenAI
 from fakes.base import Asked
+from forked import run_forked
 from server import Provider, Seen, drawn
 from toy import more_records, toy_records, write_weave
 from waiting import HANGS
@@ -184,8 +185,8 @@ RUN = ["run", "weave", "--data", "{toy}", "--model", "copy", "--judge", "constan
         ),
     ],
 )
-def test_a_users_mistake_is_one_clear_line_and_exit_code_2(weft: Weft, toy: Path, words: list[str], said: str):
-    done = weft(*(word.replace("{toy}", str(toy)) for word in words))
+def test_a_users_mistake_is_one_clear_line_and_exit_code_2(toy: Path, tmp_path: Path, words: list[str], said: str):
+    done = run_forked(*(word.replace("{toy}", str(toy)) for word in words), cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
     assert len([line for line in done.stderr.splitlines() if line.startswith("weft: ")]) == 1
 

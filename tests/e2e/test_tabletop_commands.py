@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from forked import run_forked
 from waiting import HANGS
 
 WEFT = Path(sys.executable).parent / "weft"
@@ -113,8 +114,8 @@ def test_demos_make_a_table_and_plots(weft: Weft, tmp_path: Path, name: str, col
         ),
     ],
 )
-def test_mistakes_are_one_clear_line(weft: Weft, words: list[str], said: str):
-    done = weft(*words)
+def test_mistakes_are_one_clear_line(tmp_path: Path, words: list[str], said: str):
+    done = run_forked(*words, cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
 
 
@@ -145,7 +146,7 @@ def test_reports_comparisons_and_the_view_from_the_command_line(weft: Weft, tmp_
         (["report", good, "--out", "chats"], "not part of a report"),
         (["view", "--home", "nowhere"], "there is no journal at"),
     ):
-        done = weft(*words)
+        done = run_forked(*words, cwd=tmp_path)
         assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr, (words, done.stderr)
 
 

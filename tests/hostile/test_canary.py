@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from fakes import FAKES, Fake
+from forked import run_forked
 from waiting import HANGS
 
 CANARY = "sk-canary-5f0e1d2c3b4a59687706"
@@ -107,8 +108,7 @@ def test_the_key_is_nowhere_after_a_run_with_every_failure(provider: str, toy: P
     )
     assert any(CANARY in one for one in sent) and len(sent) >= 3, (done.stdout[-500:], done.stderr[-1500:])
     assert CANARY not in done.stdout and CANARY not in done.stderr
-    words = [sys.executable, "-m", "weft", "report", "last", "--home", str(home), "--out", str(tmp_path / "site")]
-    page = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    page = run_forked("report", "last", "--home", str(home), "--out", str(tmp_path / "site"), cwd=tmp_path)
     assert CANARY not in page.stdout + page.stderr
     left = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any(path.name == "journal.sqlite" for path in left) and (
