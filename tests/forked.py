@@ -54,9 +54,11 @@ def serve() -> None:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
     gc.freeze()  # what is here already is not looked through again in each command
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the process that gives the orders
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.alarm(int(HANGS))
             become(*json.loads(line))
             return
