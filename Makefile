@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 INSTALL_EXTRA := $(INSTALL) --no-compile --no-build-isolation
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 WORKERS ?= $(shell echo $$(($(CORES) + 1)))  # one more than cores: tests wait, too
-LOCAL_WORKERS ?= $(shell echo $$((($(CORES) + 1) / 2)))  # beside the others
+LOCAL_WORKERS ?= $(shell echo $$(($(CORES) / 2 + 1)))  # beside them: Ray has processes of its own
 
 .PHONY: run test test-local tests-but-local tests-local-quietly extras attack conformance check tools bench docs clean
 
