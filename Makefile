@@ -20,8 +20,8 @@ run: .venv/plain
 test test-local: export OPENBLAS_NUM_THREADS = 1
 test test-local: export OMP_NUM_THREADS = 1
 # each worker has a core: threads of its own would be in the way of the others
-# the browser comes and the extras are installed while code and types are checked (none that is checked imports an extra); then tests/local, which waits for Ray most of the time,
-# runs beside all other tests, and what it says comes after them
+# the browser comes and the extras are installed while code and types are checked: nothing that is checked imports an extra
+# then tests/local, much of which waits for Ray, runs beside all other tests; what it says comes after them
 test: .venv/ready
 	@$(MAKE) --no-print-directory -j3 tools check extras
 	@$(MAKE) --no-print-directory -j2 tests-but-local tests-local-quietly; code=$$?; \
