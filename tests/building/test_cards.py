@@ -67,6 +67,14 @@ def test_the_card_counts_what_weft_data_stats_counts(built: Path):
     assert by_domain == {path[0]: group.dialogues for path, group in counts.groups.items() if len(path) == 1}
 
 
+def test_the_test_part_is_a_benchmark_with_references_of_its_own(built: Path):
+    samples = json.loads((built / "test" / "tabletop.json").read_text())["samples"]
+    assert set(samples) == {str(one["idx"]) for one in json.loads((built / "test" / "test.json").read_text())}
+    run = weft.evaluate("weave", data=built / "test", model="reference", judge="tabletop/exact", home=built / "home")
+    assert run.record.state == "finished"
+    assert all(verdict.value == 1 for verdict in run.verdicts if verdict.metric == "key_point")
+
+
 def test_the_card_has_models_with_their_terms_and_what_each_made(built: Path):
     rows = {row[0]: row[1:] for row in cells((built / "card.md").read_text(), "Models, licences and terms")}
     counts = count_dialogues(read_rows(built))

@@ -36,6 +36,7 @@ def build(out: Path, recipe: str, models: dict[str, str], seeds: int = 15, **mor
     [
         ("tabletop-fusion", FUSION, {"editor.rate": "0.4"}),
         ("tabletop-recall", RECALL, {"painter.rate": "0.4", "painter-2.error": "0.2"}),
+        ("tabletop-sequence", RECALL, {"painter.rate": "0.4", "painter-2.error": "0.2"}),
     ],
 )
 def test_with_an_exact_checker_every_kept_dialogue_is_wholly_right(

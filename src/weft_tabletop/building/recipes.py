@@ -2,7 +2,7 @@
 pathways with short prompts, since tabletop models read what a question is about, not its words; and with the sidecar by
 which the exact judge knows every reference."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from weft.building.context import Context
 from weft.building.draft import Draft, DraftTurn, Row
+from weft.building.layouts.weave import TEST_FOLDER
 from weft.building.recipe import Step
 from weft.types import Message, Reply, Request
 from weft_recipes.comprehension import Comprehension
@@ -146,6 +147,18 @@ def find_reference(draft: Draft, turn: DraftTurn, context: Context) -> dict[str,
 
 
 def write_references(folder: Path, rows: Iterable[Row]) -> None:
-    """Write the sidecar for the exact judge."""
-    kept = ((row.number + 1, row.draft.turns) for row in rows if row.draft is not None)
-    stream_sidecar(folder, ((str(idx), {"turns": [turn.gold for turn in turns]}) for idx, turns in kept))
+    """Write the sidecar for the exact judge; that of the test part, which is a dataset of its own, once more there."""
+    held_out: dict[str, Any] = {}
+
+    def iterate() -> Iterator[tuple[str, Any]]:
+        for row in rows:
+            if row.draft is not None:
+                name = str(row.number + 1)
+                reference = {"turns": [turn.gold for turn in row.draft.turns]}
+                if row.draft.split == "test":
+                    held_out[name] = reference
+                yield name, reference
+
+    stream_sidecar(folder, iterate())
+    if held_out:
+        stream_sidecar(folder / TEST_FOLDER, held_out.items())
