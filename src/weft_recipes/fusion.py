@@ -35,7 +35,7 @@ from weft_recipes.fusion_prompts import (
     script_schema,
 )
 from weft_recipes.originals import IMAGE_SUFFIXES, digest_lines, digest_originals, list_originals, load_original
-from weft_recipes.shares import WEAVE_100K, Images, choose_images
+from weft_recipes.shares import WEAVE_100K, Images, check_images, choose_images
 from weft_recipes.stand_ins import fusion_reply
 
 Captions = Annotated[str, Meta(description="A text file with one caption a line, of which inputs are drawn.")]
@@ -83,6 +83,7 @@ class Fusion(Recipe):
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         options = self.options
         check_embedder(options.embedder)
+        check_images(options.images, "inputs", options.inputs, FusionOptions().inputs)
         if options.captions and options.originals:
             raise UserError("--captions and --originals: give one of the two")
         needed = self.most_inputs if options.images == "paper" else options.inputs

@@ -24,7 +24,7 @@ from weft.errors import UserError
 from weft.types import Image, Text, find_mentions
 from weft_recipes.comprehension import Comprehension
 from weft_recipes.schemas import CHECK_SCHEMA
-from weft_recipes.shares import WEAVE_100K, Images, choose_images
+from weft_recipes.shares import WEAVE_100K, Images, check_images, choose_images
 
 
 class RoundsOptions(GateOptions, frozen=True):
@@ -57,6 +57,7 @@ class RoundsRecipe(Recipe):
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         check_embedder(self.options.embedder)
+        check_images(self.options.images, "rounds", self.options.rounds, RoundsOptions().rounds)
         if self.options.rounds < self.min_rounds:
             raise UserError(f"--rounds {self.options.rounds}: {self.name} needs {self.min_rounds} at least")
 

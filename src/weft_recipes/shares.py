@@ -16,6 +16,7 @@ from weft.benchmarks.weave.training import PUBLISHED
 from weft.benchmarks.weave.training_names import TABLE_5
 from weft.building.counts import PublishedCounts
 from weft.building.recipe import SEED_SPACE
+from weft.errors import UserError
 
 PATHWAY = (math.sqrt(5) - 1) / 2
 CATEGORY = math.sqrt(2) - 1
@@ -63,6 +64,12 @@ def _published_images() -> dict[int, float]:
 
 
 FIGURE_4 = _published_images()
+
+
+def check_images(images: Images, option: str, value: int, usual: int) -> None:
+    """Raise UserError for an option that the paper's numbers of images would overrule."""
+    if images == "paper" and value != usual:
+        raise UserError(f"--{option} {value}: with --images paper it follows from Figure 4; add --images fixed")
 
 
 def choose_images(number: int) -> int:

@@ -52,6 +52,14 @@ def test_a_mix_that_is_none_is_one_line(mix: str, message: str):
     assert message in str(caught.value)
 
 
+def test_what_the_papers_numbers_of_images_overrule_is_one_line():
+    for option in ("rounds", "inputs"):
+        recipe = open_recipe(load_recipe("weave-100k"), "weave-100k", {option: 3})
+        with pytest.raises(UserError, match=f"--{option} 3: with --images paper it follows from Figure 4"):
+            recipe.check({})
+        open_recipe(load_recipe("weave-100k"), "weave-100k", {option: 3, "images": "fixed"}).check({})
+
+
 def test_all_pathways_are_made_by_one_command_and_extended_later(tmp_path: Path):
     models = PapersModels()
     found: list[list[Row]] = []

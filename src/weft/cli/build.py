@@ -161,7 +161,7 @@ def card(
 @app.command()
 def merge(
     out: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the whole build.")],
-    shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help="Folders that were built with --shard.")],
+    shards: Annotated[list[Path], typer.Argument(metavar="SHARD", help="Folders that were built with --shard.")],
 ) -> None:
     """Join the shards of a build into one folder, with their calls and images.
 
