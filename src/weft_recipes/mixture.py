@@ -3,21 +3,21 @@
     weft build weave-100k --seeds 100000 --writer M --painter M,M --editor M --checker M --out DIR
     weft build weave-100k --mix fusion=1,recall=1,sequence=1,derive=1 ...
 
-A seed's number decides its pathway and its category, evenly over any stretch of seeds, so a build that is extended
-keeps its proportions. A dialogue that is dropped is tried again with the same pathway and category: so pathways that
-pass few scripts keep their share.
+A seed's number decides its pathway, and its number among those of its pathway all else, evenly over the seeds: a build
+that is extended keeps its proportions, and a pathway's dialogues are those of its own recipe. A dialogue that is
+dropped is tried again with the same pathway and category, so that pathways that pass few scripts keep their share.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 from msgspec.structs import asdict, fields, replace
 
 from weft.benchmarks.weave.training_names import TABLE_5
 from weft.building.draft import Row
-from weft.building.recipe import SEED_SPACE, Recipe, Role, Step
+from weft.building.recipe import Recipe, Role, Step
 from weft.errors import UserError
 from weft.types import Message, Reply, Request
 from weft_recipes.derive.recipe import Derive
@@ -25,7 +25,7 @@ from weft_recipes.fusion import Captions, Fusion, Inputs, Originals
 from weft_recipes.originals import digest_lines
 from weft_recipes.recall import Recall
 from weft_recipes.sequence import SequenceOptions, SequenceRecipe
-from weft_recipes.shares import PATHWAY, WEAVE_100K, Images, choose
+from weft_recipes.shares import PATHWAY, WEAVE_100K, Images, choose_ranked
 
 DOMAINS = {  # of Table 5, by pathway
     "fusion": ("Multi-image Fusion",),
@@ -105,13 +105,13 @@ class Mixture(Recipe):
     def source_digest(self) -> str:
         return digest_lines([digest for recipe in self.recipes.values() if (digest := recipe.source_digest())])
 
-    def find_pathway(self, number: int) -> str:
-        """Return the pathway of a seed."""
-        return choose(number, {name: self.weights[name] for name in self.recipes}, PATHWAY)
+    def find_pathway(self, number: int) -> tuple[str, int]:
+        """Return the pathway of a seed, and its number among the seeds of that pathway."""
+        return choose_ranked(number, {name: self.weights[name] for name in self.recipes}, PATHWAY)
 
     def seed(self, number: int) -> Row:
-        pathway = self.find_pathway(number)
-        return replace(self.recipes[pathway].seed(number), group=pathway)
+        pathway, rank = self.find_pathway(number)
+        return replace(self.recipes[pathway].seed(rank), group=pathway)
 
     def steps(self) -> Sequence[Step]:
         steps: list[Step] = []
@@ -120,13 +120,13 @@ class Mixture(Recipe):
         return steps
 
     def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
-        recipe: Any = self.recipes[self.find_pathway(int(request.turn_ref.sample) % SEED_SPACE)]
-        return recipe.stand_in(role, messages, request)
+        pathway, _ = self.find_pathway(int(request.turn_ref.sample))
+        return self.recipes[pathway].stand_in(role, messages, request)
 
 
 class Weave100k(Mixture):
     name = "weave-100k"
     title = "All pathways of WEAVE's training data, in the paper's proportions"
     pathways = {"fusion": Fusion, "recall": Recall, "sequence": SequenceRecipe, "derive": Derive}
-    version = "2." + ".".join(kind.version for kind in (Fusion, Recall, SequenceRecipe, Derive))
+    version = "3." + ".".join(kind.version for kind in (Fusion, Recall, SequenceRecipe, Derive))
     usual_weights = PAPER

@@ -85,7 +85,7 @@ def test_the_card_has_models_with_their_terms_and_what_each_made(built: Path):
 
 
 def test_names_and_terms_in_a_card_are_no_markdown(built: Path):
-    manifest = replace(read_manifest(built), terms={"painter": "a|b <script> [x](y)\x1b[31m"}, recipe="x\n# y")
+    manifest = replace(read_manifest(built), terms={"painter": "a|b <script> [x](y)\x1b[31m"}, recipe="x\n# y[1]")
     status = replace(read_status(built), manifest=manifest)
     card = write_card(CardFacts(status, count_dialogues(read_rows(built)), {"images": 2}, None))
     assert "\n# y" not in card and "<script>" not in card and "\x1b" not in card and r"a\|b" in card
@@ -93,14 +93,19 @@ def test_names_and_terms_in_a_card_are_no_markdown(built: Path):
 
 
 def test_the_share_of_right_dialogues_is_that_of_people_with_an_interval(built: Path):
-    rows = [row for row in read_rows(built) if row.draft]
-    rated = {str(row.number + 1): {"ann": [1.0, 0.9], "bob": [1.0]} for row in rows[:12]}
-    rated[str(rows[0].number + 1)] = {"ann": [0.2, 1.0], "bob": [1.0]}
-    rate = estimate_pass_rate("run", rated, rows, 0.7)
-    assert (rate.annotators, rate.rated, rate.passed, rate.total) == (2, 12, 11, 24)
+    rows = [row for row in read_rows(built) if row.draft and row.draft.split == "train"]
+    rated: dict[str, dict[int, dict[str, list[float]]]] = {}
+    for row in rows[:12]:
+        assert row.draft is not None
+        rated[str(row.number + 1)] = {turn: {"ann": [1.0, 0.9], "bob": [1.0]} for turn in range(len(row.draft.turns))}
+    rated[str(rows[0].number + 1)][0] = {"ann": [0.2, 1.0], "bob": [1.0]}
+    rated[str(rows[12].number + 1)] = {0: {"ann": [1.0]}}  # not all of it was rated
+    rate = estimate_pass_rate("run", "train", rated, read_rows(built), 0.7)
+    assert (rate.annotators, rate.rated, rate.passed, rate.total) == (2, 12, 11, len(rows))
     assert rate.low is not None and rate.high is not None and rate.low < 11 / 12 < rate.high <= 1
-    with pytest.raises(UserError, match="nobody rated a dialogue of this build"):
-        estimate_pass_rate("run", {}, rows, 0.7)
+    for nobody in ({}, {str(rows[12].number + 1): {0: {"ann": [1.0]}}}):
+        with pytest.raises(UserError, match="no dialogue of which every reference was rated"):
+            estimate_pass_rate("run", "train", nobody, rows, 0.7)
 
 
 def test_people_rate_a_build_and_its_card_says_what_they_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -114,9 +119,14 @@ def test_people_rate_a_build_and_its_card_says_what_they_found(tmp_path: Path, m
     command("rate", "last", "--import", "people.csv")
     said = command("build", "card", "data", "--rated", "last")
     assert re.search(r"5 of 6 rated dialogues are right; of all 8: 83\.3% \(\d+\.\d% to \d+\.\d%\)", said)
-    assert "Of 6 dialogues, 5 were wholly right" in Path("data/card.md").read_text()
+    assert "Of 6 dialogues of the training data, 5 were wholly right" in Path("data/card.md").read_text()
+    command(*f"build tabletop-sequence --seeds 8 {roles} --questions 0 --stories 0 --out other".split())
+    strange = CliRunner().invoke(app, ["build", "card", "other", "--rated", "last"])
+    assert isinstance(strange.exception, UserError) and "it has another reference in dialogue 1" in str(
+        strange.exception
+    )
     command(*f"build tabletop-recall --seeds 9 {roles} --questions 0 --out data".split())
-    assert "among all 8 that there were then" in Path("data/card.md").read_text()
+    assert "among all 8 of the training data that there were then" in Path("data/card.md").read_text()
     command(*["run", "weave", "--data", "data", "--model", "copy", "--judge", "constant/max", "--no-preflight"])
     failed = CliRunner().invoke(app, ["build", "card", "data", "--rated", "last"])
     assert isinstance(failed.exception, UserError) and "is a run of copy" in str(failed.exception)
@@ -128,7 +138,35 @@ def test_terms_are_stated_later_and_stay(tmp_path: Path):
     assert "terms that nobody stated: painter" in command("build", "card", tmp_path)
     command("build", "card", tmp_path, "--terms", "painter=CC0-1.0")
     asyncio.run(run_build(BuildRequest("tabletop-recall", tmp_path, roles, 2)))
-    assert read_manifest(tmp_path).terms["painter"] == "CC0-1.0"
+    assert read_manifest(tmp_path).known_terms["painter"] == "CC0-1.0"
+    command("build", "card", tmp_path, "--terms", "writer=as I say", "--terms", "program=CC BY 4.0")
+    asyncio.run(run_build(BuildRequest("tabletop-recall", tmp_path, roles, 2)))
+    assert read_manifest(tmp_path).known_terms == {
+        "writer": "as I say",
+        "painter": "CC0-1.0",
+        "program": "CC BY 4.0",
+    }, "what was stated stays when the build goes on"
+
+
+def test_a_damaged_list_of_what_was_left_out_is_written_anew(built: Path):
+    before = (built / "left_out.jsonl").read_bytes()
+    (built / "left_out.jsonl").write_text("garbage\n")
+    assert asyncio.run(run_build(request(built))).reason is None
+    assert (built / "left_out.jsonl").read_bytes() == before
+
+
+def test_a_merge_keeps_the_home_of_a_build_and_takes_none_that_is_not_the_shards(tmp_path: Path):
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    asyncio.run(run_build(replace(request(whole, 5), home=tmp_path / "home")))
+    asyncio.run(run_build(request(part, 10, "2/2")))
+    merged = merge_builds(whole, [part])
+    assert merged.open_parts == 0 and read_manifest(whole).home == "../home"
+    assert command("build", "merge", whole, part).endswith(f"dataset: 10 dialogues in {whole}\n")
+    manifest = json.loads((part / "build.json").read_text())
+    asyncio.run(run_build(BuildRequest("weave-derive", tmp_path / "private", {}, 1, options={"side": 128})))
+    (part / "build.json").write_text(json.dumps({**manifest, "home": "../private"}))
+    with pytest.raises(UserError, match="which has no call of this build"):
+        merge_builds(tmp_path / "stolen", [part])
 
 
 def test_shards_become_the_build_that_was_made_at_once(built: Path, tmp_path: Path):
@@ -152,7 +190,7 @@ def test_shards_become_the_build_that_was_made_at_once(built: Path, tmp_path: Pa
 def test_shards_of_other_builds_are_refused(built: Path, tmp_path: Path):
     asyncio.run(run_build(request(tmp_path / "1", 5, "1/2")))
     with pytest.raises(UserError, match="it is shard 1/2, not shard 2/2"):
-        asyncio.run(run_build(request(tmp_path / "1", 5, "2/2")))
+        asyncio.run(run_build(request(tmp_path / "1", 10, "2/2")))
     asyncio.run(run_build(replace(request(tmp_path / "2", 10, "2/2"), options={"mix": "recall=1"})))
     with pytest.raises(UserError, match="is another build than"):
         merge_builds(tmp_path / "whole", [tmp_path / "1", tmp_path / "2"])

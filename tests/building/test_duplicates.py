@@ -82,11 +82,41 @@ def test_the_earliest_of_several_stays_and_what_repeats_a_dialogue_that_left_lea
     assert {seed: of for seed, (_, of) in found(rows).items()} == {1: 0, 2: 0, 4: 0}
 
 
-def test_dialogues_of_different_domains_are_not_compared_and_those_of_the_test_part_are():
+def test_many_of_one_kind_leave_but_for_the_first():
+    """More than are compared directly with one another."""
     first = make_row(0)
-    other = replace(copy_of(first, 1, "images", "words"), draft=replace(first.draft, domain="recall"))  # type: ignore[type-var]
-    test = replace(copy_of(first, 2, "images"), draft=replace(first.draft, split="test"))  # type: ignore[type-var]
-    assert found([first, other, test]) == {2: ("exact", 0)}
+    assert first.draft is not None
+    rows = [first, make_row(1)]
+    for number in range(2, 30):
+        other = copy_of(first, number, "words")
+        assert other.draft is not None
+        turn = other.draft.turns[0]
+        changed = replace(turn, text=f"{turn.text} {NOUNS[number]}")
+        rows.append(replace(other, draft=replace(other.draft, turns=(changed, *other.draft.turns[1:]))))
+    assert {of for _, of in found(rows).values()} == {0} and len(found(rows)) == 28
+
+
+def test_what_has_the_images_of_a_dialogue_that_left_leaves_with_it():
+    first = make_row(0)
+    second = copy_of(first, 1, "nearly words")
+    third = copy_of(second, 2, "images")
+    assert found([first, second, third]) == {1: ("texts", 0), 2: ("texts", 0)}
+
+
+def test_dialogues_of_one_part_are_compared_within_a_domain_and_those_of_the_test_part_with_all():
+    first = make_row(0)
+    other = replace(copy_of(first, 1, "looks"), draft=replace(copy_of(first, 1).draft, domain="recall"))  # type: ignore[type-var]
+    same = replace(copy_of(first, 2, "images"), draft=replace(first.draft, domain="recall"))  # type: ignore[type-var]
+    assert found([first, other, same]) == {2: ("exact", 0)}
+    held_out = replace(other, draft=replace(other.draft, split="test"))  # type: ignore[type-var]
+    assert found([first, held_out]) == {1: ("images", 0)}
+
+
+def test_more_seeds_never_change_what_was_left_out_before():
+    rows = [make_row(number) for number in range(400)]
+    rows += [copy_of(rows[3 * index], 400 + index, ("looks", "words", "images")[index % 3]) for index in range(60)]
+    few = found(rows[:430])
+    assert len(few) == 30 and few.items() <= found(rows).items()
 
 
 def test_what_a_program_made_is_a_duplicate_only_if_it_is_the_same():

@@ -116,7 +116,9 @@ def test_an_export_refuses_what_nobody_stated_the_terms_of(tmp_path: Path):
     assert export(out, "parquet", tmp_path / "copy", accept_unknown_terms=True) == 3
     stated = {"writer": "by their terms", "painter": "Apache-2.0", "editor": "Apache-2.0"}
     manifest = read_manifest(out)
-    assert manifest.terms["program"] == "Apache-2.0" and "checker" not in manifest.terms
+    assert manifest.known_terms["program"] == "Apache-2.0" and "checker" not in manifest.known_terms
+    with pytest.raises(UserError, match="the terms of checker"):
+        export(out, "pairs", tmp_path / "pairs")
 
     async def again() -> None:
         async with models.up():
@@ -143,9 +145,29 @@ def test_terms_of_nobody_are_one_line(tmp_path: Path, terms: dict[str, str], mes
 
 
 def test_the_terms_of_a_role_are_those_of_all_who_play_it_unless_they_have_their_own():
-    players = ["painter", "painter-2", "writer"]
-    assert spread_terms({"painter": "A", "painter-2": "B"}, players) == {"painter": "A", "painter-2": "B"}
-    assert spread_terms({"painter": "A", "files": "C"}, players) == {"painter": "A", "painter-2": "A", "files": "C"}
+    models = {
+        "painter": {"model": "a"},
+        "painter-2": {"model": "b"},
+        "writer": {"model": "c"},
+        "mender": {"model": "a"},
+    }
+    assert spread_terms({"painter": "A", "painter-2": "B"}, models) == {"painter": "A", "painter-2": "B", "mender": "A"}
+    assert spread_terms({"painter": "A", "files": "C", "mender": "M"}, models) == {
+        "painter": "A",
+        "painter-2": "A",
+        "files": "C",
+        "mender": "M",
+    }
+
+
+def test_of_two_calls_with_one_sentence_it_is_not_chance_which_counts():
+    first, second = (Reply("answered", (Text("As in the first image."),), keys=(key,)) for key in ("a", "b"))
+    for replies in ((first, second), (second, first)):
+        origins = Origins()
+        for reply in replies:
+            origins.add_reply("writer", reply)
+            origins.add_object("writer", reply, {"text": reply.text})
+        assert origins.of_text("As in the first image.") == Origin("writer", "a")
 
 
 def test_a_sentence_of_the_program_around_a_models_words_is_the_models():
@@ -154,6 +176,7 @@ def test_a_sentence_of_the_program_around_a_models_words_is_the_models():
     origins.add_object("writer", reply, {"name": "an old oak on a hill", "also": ["oak"]})
     assert origins.of_text("Draw An old oak on a hill in winter.") == Origin("writer", "k")
     assert origins.of_text("Draw an oak tree.") == Origin()  # too short to tell
+    assert origins.of_text("an old oak on a") == Origin("writer", "k"), "a part of what a model wrote"
     assert origins.of_text("oak") == Origin("writer", "k")
     assert origins.of_text("") == Origin()
 

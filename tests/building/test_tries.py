@@ -20,7 +20,8 @@ from weft.building.recipe import SEED_SPACE, Dropped, Recipe, Role, Step
 from weft.building.request import BuildRequest
 from weft.building.status import read_status
 from weft.errors import UserError
-from weft_recipes.shares import CATEGORY, FIGURE_4, PATHWAY, choose, choose_images
+from weft_recipes.categories import RECALL
+from weft_recipes.shares import CATEGORY, FIGURE_4, PATHWAY, choose, choose_images, choose_ranked
 
 THIS = str(Path(__file__))
 
@@ -118,10 +119,26 @@ def test_every_stretch_of_seeds_has_its_shares():
         assert all(abs(counts[name] - 20_000 * share / total) < 6 for name, share in shares.items())
 
 
-def test_one_decision_says_nothing_of_another_and_tries_of_a_seed_agree():
-    both = Counter((choose(n, {0: 1, 1: 9}, PATHWAY), choose(n, {0: 1, 1: 9}, CATEGORY)) for n in range(20_000))
-    assert abs(both[0, 0] - 200) < 20 and abs(both[1, 1] - 16_200) < 40
-    assert all(choose_images(number) == choose_images(number + 3 * SEED_SPACE) for number in range(100))
+def test_a_seeds_rank_is_how_many_before_it_got_the_same():
+    shares = {"a": 0.7, "b": 0.2, "c": 0.1}
+    counts: Counter[str] = Counter()
+    for number in range(3000):
+        name, rank = choose_ranked(number, shares, PATHWAY)
+        assert rank == counts[name]
+        assert choose_ranked(number + 5 * SEED_SPACE, shares, PATHWAY) == (name, rank + 5 * SEED_SPACE)
+        counts[name] += 1
+    name, late = choose_ranked(SEED_SPACE - 1, shares, PATHWAY)
+    assert late / SEED_SPACE == pytest.approx(shares[name], abs=1e-5)
+
+
+def test_categories_of_a_small_pathway_are_spread_as_evenly():
+    counts: Counter[str] = Counter()
+    for number in range(10_000):
+        pathway, rank = choose_ranked(number, {"large": 98.64, "small": 1.36}, PATHWAY)
+        if pathway == "small":
+            counts[choose(rank, RECALL, CATEGORY)] += 1
+    assert abs(counts.total() - 136) < 3
+    assert all(abs(counts[name] - 136 * count / 1369) < 3 for name, count in RECALL.items())
 
 
 def test_numbers_of_images_follow_figure_4_with_its_mean():

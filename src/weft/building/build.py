@@ -85,7 +85,8 @@ class BuildForecast(Struct, frozen=True):
     """What a build would call for the seeds that are left."""
 
     manifest: BuildManifest
-    seeds: int  # that are left
+    total: int  # seeds of the build, or of its shard
+    seeds: int  # that are in parts that are not done
     roles: Mapping[str, RoleForecast]
     local: tuple[str, ...]  # roles whose models answer here, at no cost
     measured: "MeasuredCost | None" = None  # what the seeds cost that are done
@@ -105,7 +106,8 @@ async def forecast_build(request: BuildRequest) -> BuildForecast:
                 caller.book_under(manifest.run)
             roles = await forecast_rows(recipe, models, seeds)
         local = tuple(role for role, endpoint in endpoints.items() if not endpoint.cacheable)
-    return BuildForecast(manifest, len(seeds), roles, local, measure_cost(request.out.absolute(), seeds))
+        total = sum(len(part.seeds) for part in split_seeds(request.seeds, manifest.part_size, manifest.shard))
+    return BuildForecast(manifest, total, len(seeds), roles, local, measure_cost(request.out.absolute(), seeds))
 
 
 def measure_cost(out: Path, seeds: Sequence[int]) -> MeasuredCost | None:

@@ -4,6 +4,7 @@ It says what is in the dataset, beside what the paper counts that the recipe fol
 terms; what each step let through; what a dialogue cost; and what share of the dialogues people found right.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -48,7 +49,7 @@ def write_card(facts: CardFacts, layout: str = "weave") -> str:
 def _iterate_lines(facts: CardFacts, layout: str) -> Iterator[str]:
     manifest = facts.status.manifest
     counts = facts.counts
-    yield from ("---", f"pretty_name: {_quote(manifest.recipe)}", f"license: {_find_licence(manifest)}")
+    yield from ("---", f"pretty_name: {_quote(manifest.recipe)}", f"license: {_find_licence(manifest, counts)}")
     yield from ("task_categories:", "- image-to-image", "tags:", "- multi-turn", "- interleaved", "- weft")
     if layout == "parquet":
         yield from ("configs:", "- config_name: default", '  data_files: "*.parquet"')
@@ -75,11 +76,13 @@ def _iterate_people(people: PassRate | None) -> Iterator[str]:
     if people is None:
         yield "Nobody has looked at a sample yet. `weft build card DIR --rated RUN` adds what people found."
     else:
+        part = "test part" if people.part == "test" else "training data"
+        annotators = f"{people.annotators} annotator{'s' * (people.annotators != 1)}"
         yield (
-            f"Of {people.rated:,} dialogues, {people.passed:,} were wholly right (each reference had at least "
-            f"{people.least:.0%} of full marks) by {people.annotators} annotator{'s' * (people.annotators != 1)}. The "
-            f"share among all {people.total:,} that there were then is estimated at {people.share}: the "
-            "95% interval, corrected by the checker's scores of the others."
+            f"Of {people.rated:,} dialogues of the {part}, {people.passed:,} were wholly right (each reference had at "
+            f"least {people.least:.0%} of full marks) by {annotators}. "
+            f"The share among all {people.total:,} of the {part} that there were then is estimated at {people.share}: "
+            "the 95% interval, corrected by the checker's scores of the others."
         )
     yield ""
 
@@ -142,7 +145,7 @@ def _iterate_models(manifest: BuildManifest, counts: BuiltCounts, status: BuildS
                 f"{counts.image_parties[party]:,}",
                 f"{counts.word_parties[party]:,}",
                 f"{total.calls:,}" if total else "",
-                manifest.terms.get(party, UNKNOWN),
+                manifest.known_terms.get(party, UNKNOWN),
             )
         )
     yield from _iterate_table(
@@ -181,7 +184,7 @@ def _iterate_steps(facts: CardFacts) -> Iterator[str]:
 def _iterate_options(manifest: BuildManifest) -> Iterator[str]:
     yield from ("## How it was made", "")
     options = {"seeds": manifest.seeds, "tries": manifest.tries, "test_share": manifest.test_share, **manifest.options}
-    rows = [(f"`{name}`", _plain(value)) for name, value in options.items() if value not in ("", None)]
+    rows = [(f"`{name}`", str(value)) for name, value in options.items() if value not in ("", None)]
     yield from _iterate_table(("option", "value"), rows, "")
 
 
@@ -198,13 +201,15 @@ def _iterate_table(head: Sequence[str], rows: Sequence[Sequence[str]], note: str
         yield from (note, "")
 
 
-def _find_licence(manifest: BuildManifest) -> str:
-    """Return the one licence that all parties share, for the card's header; `other` where they differ."""
-    parties = (*manifest.names, *(party for party in (FILES, OWN_PROGRAM) if party in manifest.terms))
-    licences = {manifest.terms.get(party, UNKNOWN).lower() for party in parties}
-    (first, *others) = licences or {"other"}
-    is_name = first != UNKNOWN and first.isascii() and first.replace("-", "").replace(".", "").isalnum()
-    return first if is_name and not others else "other"
+def _find_licence(manifest: BuildManifest, counts: BuiltCounts) -> str:
+    """Return the one licence that all in the dialogues shares, for the card's header; `other` where there are more."""
+    terms = manifest.known_terms
+    licences = {terms.get(party, UNKNOWN).lower() for party in (*counts.image_parties, *counts.word_parties)}
+    if len(licences) != 1 or counts.without_provenance:
+        return "other"
+    (licence,) = licences
+    is_name = licence.isascii() and licence.replace("-", "").replace(".", "").isalnum()
+    return licence if is_name and licence != UNKNOWN else "other"
 
 
 def _family(model: str) -> str:
@@ -217,7 +222,7 @@ def _format_share(share: float | None) -> str:
 
 
 def _quote(text: str) -> str:
-    return '"' + _plain(text).replace('"', "'") + '"'
+    return json.dumps(format_for_terminal(text))
 
 
 def _plain(value: object) -> str:

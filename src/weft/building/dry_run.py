@@ -7,6 +7,7 @@ What a row needs on average is multiplied by the seeds that are left.
 
 import hashlib
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from weft.models.baselines import ConstantJudge
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Reply, Request, Text, Usage
 
-MAX_ROWS = 40  # that pass the steps
+MAX_ROWS = 100  # that pass the steps
 CHARACTERS_OF_TOKEN = 4
 REASONING_TOKENS = 60  # of one or two sentences
 
@@ -123,8 +124,8 @@ class _NoFeatures:
 
 async def forecast_rows(recipe: Recipe, models: ModelsByRole, seeds: list[int]) -> dict[str, RoleForecast]:
     """Return what each role would do for these seeds."""
-    step = max(1, len(seeds) // MAX_ROWS)
-    sample = [seeds[index] for index in range(0, len(seeds), step)][:MAX_ROWS]
+    # by chance: every n-th seed would be of one kind where recipes spread kinds evenly
+    sample = sorted(Random("dry run").sample(seeds, min(MAX_ROWS, len(seeds))))
     scale = len(seeds) / max(1, len(sample))
     least = await _count(recipe, models, sample, "pass")
     most = await _count(recipe, models, sample, "flag")

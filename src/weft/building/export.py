@@ -13,9 +13,9 @@ from weft.building.counts import PublishedCounts, count_dialogues
 from weft.building.draft import Row
 from weft.building.layouts.weave import IMAGES, RECORDS, TEST_FOLDER, TRAINING_RECORDS, write_weave
 from weft.building.manifest import BuildManifest, home_of, read_manifest
-from weft.building.parts import PARTS, read_rows, reopen_part
+from weft.building.parts import PARTS, find_open_parts, read_rows, reopen_part
 from weft.building.people import read_pass_rate
-from weft.building.provenance import describe_provenance
+from weft.building.provenance import FILES, describe_provenance
 from weft.building.recipe import Recipe, list_recipes, load_recipe, open_recipe
 from weft.building.selection import DuplicateDialogue, count_kinds, find_duplicates, iterate_selected, write_left_out
 from weft.building.status import read_status
@@ -55,9 +55,8 @@ def export(out: Path, layout: str, folder: Path, *, accept_unknown_terms: bool =
     write: Callable[..., int] = vars(importlib.import_module(module))[name]
     left_out = find_duplicates(read_rows(out), manifest.duplicates)
     if not accept_unknown_terms:
-        parties = find_parties(_rows_of(out, layout, left_out), manifest.names, of_attempts=layout == PAIRS)
-        check_terms(parties, manifest.terms, manifest.names)
-    describe = describe_provenance(manifest.names, manifest.terms)
+        _check_terms(out, layout, manifest, left_out)
+    describe = describe_provenance(manifest.names, manifest.known_terms)
     counts: list[int] = []
 
     def fill(new: Path) -> None:
@@ -76,6 +75,15 @@ def export(out: Path, layout: str, folder: Path, *, accept_unknown_terms: bool =
     return counts[0]
 
 
+def _check_terms(out: Path, layout: str, manifest: BuildManifest, left_out: Mapping[int, DuplicateDialogue]) -> None:
+    """Raise UserError if the terms of something are unknown that a layout writes. Pairs have images, requests and
+    reasons of all roles, also of dialogues that were dropped."""
+    parties = None if layout == PAIRS else find_parties(iterate_selected(read_rows(out), left_out))
+    if parties is None:
+        parties = {*manifest.names, *([FILES] if manifest.sources else [])}
+    check_terms(parties, manifest.known_terms, manifest.names)
+
+
 def _rows_of(out: Path, layout: str, left_out: Mapping[int, DuplicateDialogue]) -> Iterator[Row]:
     """Yield the rows that a layout writes: for pairs also those that were dropped."""
     if layout == PAIRS:
@@ -88,7 +96,8 @@ def collect_facts(
 ) -> CardFacts:
     """Return what a build's card shows."""
     counts = count_dialogues(iterate_selected(read_rows(out), left_out), published)
-    return CardFacts(read_status(out, manifest), counts, count_kinds(left_out), read_pass_rate(out), published)
+    kinds = count_kinds(left_out)
+    return CardFacts(read_status(out, manifest, kinds), counts, kinds, read_pass_rate(out), published)
 
 
 def _find_published(manifest: BuildManifest) -> PublishedCounts | None:
@@ -106,7 +115,7 @@ def write_dataset(out: Path, recipe: Recipe, blobs: Blobs) -> int:
     new = Path(mkdtemp(prefix=NEW_PREFIX, dir=out))
     current: list[int] = []
     manifest = read_manifest(out)
-    describe = describe_provenance(manifest.names, manifest.terms)
+    describe = describe_provenance(manifest.names, manifest.known_terms)
     try:
         left_out = find_duplicates(read_rows(out), manifest.duplicates)
         count = write_weave(new, _note_each(iterate_selected(read_rows(out), left_out), current), blobs, describe)
@@ -138,11 +147,15 @@ def write_merged(out: Path) -> int | None:
         return write_dataset(out, recipe, Blobs(blobs_folder(home_of(out, manifest))))
 
 
-def rewrite_card(out: Path, manifest: BuildManifest) -> None:
-    """Write the card of a build anew."""
+def rewrite_card(out: Path, manifest: BuildManifest) -> bool:
+    """Write the card of a build anew; False if there is no whole dataset that it would be about."""
+    is_open = find_open_parts(out, manifest.seeds, manifest.part_size, manifest.shard)
+    if is_open or manifest.shard or not (out / CARD).exists():
+        return False
     left_out = find_duplicates(read_rows(out), manifest.duplicates)
     text = write_card(collect_facts(out, manifest, left_out, _find_published(manifest)))
     write_file(out / CARD, text.encode(), world_readable=True)
+    return True
 
 
 def _note_each(rows: Iterable[Row], current: list[int]) -> Iterator[Row]:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from weft.building.parts import MAX_PARTS, MAX_SEEDS, PARTS
 from weft.building.recipe import Recipe
+from weft.building.terms import spread_terms
 from weft.errors import UserError
 from weft.evaluation.selection import parse_shard
 from weft.models.endpoint import Endpoint
@@ -50,8 +51,14 @@ class BuildManifest(Struct, frozen=True):
     steps: tuple[str, ...] = ()
     step_groups: tuple[str, ...] = ()  # of the rows that go through each step; empty: all
     duplicates: tuple[str, ...] = DUPLICATES  # the kinds that are left out of the dataset
-    terms: dict[str, str] = {}  # what may be done with what a role's model made, as the user or the model says
+    licences: dict[str, str] = {}  # that models and programs have of themselves, by role
+    terms: dict[str, str] = {}  # what may be done with what a role's model made, as the user states
     format: int = FORMAT
+
+    @property
+    def known_terms(self) -> dict[str, str]:
+        """The terms that are known, by role, `files` or `program`: what was stated counts before a model's licence."""
+        return {**self.licences, **spread_terms(self.terms, self.models)}
 
     @property
     def run(self) -> str:
@@ -71,7 +78,8 @@ def build_manifest(
     test_share: float,
     tries: int,
     shard: str,
-    duplicates: tuple[str, ...],
+    duplicates: tuple[str, ...] | None,
+    licences: Mapping[str, str],
     terms: Mapping[str, str],
     out: Path,
     home: Path,
@@ -100,12 +108,13 @@ def build_manifest(
         names={role: strip_url_secrets(endpoint.name) for role, endpoint in endpoints.items()},
         steps=tuple(step.name for step in steps),
         step_groups=tuple(step.group for step in steps),
-        duplicates=duplicates,
+        duplicates=DUPLICATES if duplicates is None else duplicates,
+        licences=dict(licences),
         terms=dict(terms),
     )
 
 
-def continue_manifest(out: Path, wanted: BuildManifest) -> BuildManifest:
+def continue_manifest(out: Path, wanted: BuildManifest, *, duplicates: tuple[str, ...] | None = None) -> BuildManifest:
     """Return the manifest with which to go on in a folder: its own one, with as many seeds as the larger of the two.
 
     Raises UserError if the folder has another build, or is no build's.
@@ -126,6 +135,7 @@ def continue_manifest(out: Path, wanted: BuildManifest) -> BuildManifest:
         part_size=before.part_size,
         seeds=max(before.seeds, wanted.seeds),
         home=before.home,
+        duplicates=before.duplicates if duplicates is None else duplicates,
         terms={**before.terms, **wanted.terms},
     )
 

@@ -15,7 +15,7 @@ from weft.building.manifest import (
     FILE,
     BuildManifest,
     describe_difference,
-    home_of,
+    home_to_continue,
     read_manifest,
     write_manifest,
 )
@@ -46,10 +46,13 @@ def merge_builds(out: Path, shards: Sequence[Path], tell: Tell | None = None) ->
     for shard in shards:
         if shard.resolve() == out.resolve():
             raise UserError(f"{shard} is the folder that the shards are to be merged into")
-    for shard, manifest in zip(shards, manifests, strict=True):
-        home = home_of(shard, manifest)
-        if journal_file(home).exists():
-            merge_journal(out, home, tell)
+    target = out
+    if (out / FILE).exists():
+        target = home_to_continue(out)
+    for shard in shards:
+        home = home_to_continue(shard)
+        if journal_file(home).exists() and home.resolve() != target.resolve():
+            merge_journal(target, home, tell)
     new_parts = 0
     out.mkdir(parents=True, exist_ok=True)
     with lock_run(out, whole.run):
@@ -80,9 +83,12 @@ def _join_manifests(out: Path, shards: Sequence[Path], manifests: Sequence[Build
         if difference:
             raise UserError(f"{shards[0]} is another build than {path} ({difference})")
     terms: dict[str, str] = {}
-    for _, manifest in named:
+    for _, manifest in reversed(named):  # what is here already counts first
         terms = {**manifest.terms, **terms}
-    return replace(first, seeds=max(manifest.seeds for _, manifest in named), terms=terms)
+    _, last = named[-1]
+    here = last if (out / FILE).exists() else first
+    seeds = max(manifest.seeds for _, manifest in named)
+    return replace(first, seeds=seeds, terms=terms, home=here.home, duplicates=here.duplicates)
 
 
 def _copy_parts(out: Path, shard: Path, whole: BuildManifest) -> int:
@@ -96,7 +102,7 @@ def _copy_parts(out: Path, shard: Path, whole: BuildManifest) -> int:
         gathered = rows.pop(part.number)
         if len(gathered) == len(part.seeds) and not is_done(out, part):
             write_part(out, part, gathered)
-            copied += 1
+            copied += not any(row.outcome == "failed" for row in gathered)
 
     previous: int | None = None
     for row in read_rows(shard):

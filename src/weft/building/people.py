@@ -4,7 +4,7 @@ The build's own checker scored every image, so the share that people found is co
 dialogues that they did not look at (prediction-powered inference, `stats/prediction_powered.py`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,14 +22,18 @@ USUAL_PASS = 0.7  # of full marks, from which on a reference is right, if the re
 JUDGE = "judge"  # the gate whose values the share is corrected by
 
 
+Scores = Mapping[int, Mapping[str, Sequence[float]]]  # shares of full marks by turn (from 0) and annotator
+
+
 class PassRate(Struct, frozen=True):
     """The share of dialogues in which people found every reference right."""
 
     run: str  # whose references were rated
     annotators: int
-    rated: int  # dialogues
+    rated: int  # dialogues of which every reference was rated
     passed: int
-    total: int  # dialogues of the dataset when they were rated
+    total: int  # dialogues of the part when they were rated
+    part: str  # of the dataset that was rated: `train` or `test`
     value: float  # corrected by the checker's scores, where there are any
     low: float | None  # with `high` the 95% interval
     high: float | None
@@ -44,41 +48,48 @@ class PassRate(Struct, frozen=True):
 
 
 def estimate_pass_rate(
-    run: str, scores: Mapping[str, Mapping[str, Iterable[float]]], rows: Iterable[Row], least: float
+    run: str, part: str, scores: Mapping[str, Scores], rows: Iterable[Row], least: float
 ) -> PassRate:
-    """Return the share of right dialogues. `scores` are shares of full marks by sample and annotator.
+    """Return the share of right dialogues among the rows of a part. `scores` are by sample.
 
-    A dialogue is right if the lowest score that its annotators gave, averaged over them, is high enough. Raises
-    UserError if nothing of this dataset was rated.
+    A dialogue of which every turn was rated is right if each turn's lowest score, averaged over annotators, is high
+    enough. Raises UserError if there is none.
     """
     judged: dict[str, list[float]] = {}
     pairs: dict[str, list[tuple[float, float]]] = {}
     annotators: set[str] = set()
     for row in rows:
+        if row.draft is None or row.draft.split != part:
+            continue
         sample = str(row.number + 1)
         value = _checker_value(row)
         judged[sample] = [value]
-        by_annotator = scores.get(sample)
-        if by_annotator:
-            annotators.update(by_annotator)
-            lowest = [min(values) for values in by_annotator.values()]
-            is_right = sum(lowest) / len(lowest) >= least
+        by_turn = scores.get(sample, {})
+        if all(by_turn.get(turn) for turn in range(len(row.draft.turns))):
+            annotators.update(name for by_annotator in by_turn.values() for name in by_annotator)
+            is_right = all(_mean_lowest(by_annotator) >= least for by_annotator in by_turn.values())
             pairs[sample] = [(value, float(is_right))]
     estimate = estimate_powered_mean(judged, pairs)
     if estimate is None:
-        raise UserError(f"{run}: nobody rated a dialogue of this build")
+        raise UserError(f"{run}: there is no dialogue of which every reference was rated, so none is known to be right")
     passed = int(sum(right for ((_, right),) in pairs.values()))
     return PassRate(
-        run,
-        len(annotators),
-        len(pairs),
-        passed,
-        len(judged),
-        estimate.value,
-        estimate.low,
-        estimate.high,
-        least,
+        run=run,
+        annotators=len(annotators),
+        rated=len(pairs),
+        passed=passed,
+        total=len(judged),
+        part=part,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        least=least,
     )
+
+
+def _mean_lowest(by_annotator: Mapping[str, Sequence[float]]) -> float:
+    lowest = [min(values) for values in by_annotator.values()]
+    return sum(lowest) / len(lowest)
 
 
 def _checker_value(row: Row) -> float:

@@ -11,12 +11,11 @@ from weft.building.manifest import (
     continue_manifest,
     home_to_continue,
 )
-from weft.building.parts import PARTS
+from weft.building.parts import PARTS, split_seeds
 from weft.building.recipe import Recipe, load_recipe, open_recipe
 from weft.building.request import BuildRequest, open_endpoints
-from weft.building.terms import find_terms
+from weft.building.terms import check_stated, find_licences
 from weft.errors import UserError
-from weft.evaluation.selection import parse_shard
 from weft.models.endpoint import Endpoint
 from weft.workspace import Workspace
 
@@ -44,8 +43,11 @@ def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endp
         raise UserError(f"--test-share {request.test_share:g}: give a share from 0 to below 1")
     if request.tries is not None and not 1 <= request.tries <= MAX_TRIES:
         raise UserError(f"--tries {request.tries}: give 1 to {MAX_TRIES}")
-    if request.shard:
-        parse_shard(request.shard)
+    if request.shard and not split_seeds(request.seeds, request.part_size, request.shard):
+        raise UserError(
+            f"--shard {request.shard}: of {request.seeds:,} seeds in parts of {request.part_size} none is left for it: "
+            "give a smaller --part-size"
+        )
     out = request.out.absolute()
     if out.is_file():
         raise UserError(f"{request.out} is a file: --out is a folder")
@@ -56,6 +58,7 @@ def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endp
         home = home_to_continue(out)
     workspace = Workspace(home)
     endpoints = open_endpoints(request, recipe, workspace)
+    check_stated(request.terms, [role.name for role in recipe.roles], endpoints)
     wanted = build_manifest(
         request.recipe,
         recipe,
@@ -66,8 +69,9 @@ def prepare(request: BuildRequest) -> tuple[Recipe, Workspace, Mapping[str, Endp
         tries=recipe.tries if request.tries is None else request.tries,
         shard=request.shard,
         duplicates=request.duplicates,
-        terms=find_terms(request.terms, recipe, endpoints),
+        licences=find_licences(recipe, endpoints),
+        terms=request.terms,
         out=out,
         home=home,
     )
-    return recipe, workspace, endpoints, continue_manifest(out, wanted)
+    return recipe, workspace, endpoints, continue_manifest(out, wanted, duplicates=request.duplicates)

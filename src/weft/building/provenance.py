@@ -5,7 +5,8 @@
     provenance = find_provenance(row, origins)   # of the row's draft
 
 An image is known by its digest. A sentence is known by its words: what a model wrote is in the dialogue as it was
-written, but for the numbers of images, or in a sentence of the recipe's. What no model wrote is the program's.
+written, but for the numbers of images; or it is a part of a longer text of the model's, or of the recipe's. What no
+model wrote is the program's.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,15 +37,15 @@ class Origins:
         origin = Origin(role, "".join(reply.keys[-1:]))
         for part in reply.parts:
             if isinstance(part, Image):
-                self._images.setdefault(part.digest, origin)
+                _add_first(self._images, part.digest, origin)
             elif isinstance(part, Text):
-                self._texts.setdefault(find_words(part.text), origin)
+                _add_first(self._texts, find_words(part.text), origin)
 
     def add_object(self, role: str, reply: Reply, written: Mapping[str, Any]) -> None:
         """Note every text of an object that a model wrote."""
         origin = Origin(role, "".join(reply.keys[-1:]))
         for text in _iterate_texts(written):
-            self._texts.setdefault(find_words(text), origin)
+            _add_first(self._texts, find_words(text), origin)
 
     def add_file(self, file: str, images: Iterable[Image]) -> None:
         """Note images that come from a file of the user's."""
@@ -64,7 +65,20 @@ class Origins:
         if known is not None:
             return known
         inside = [known for known in self._texts if len(known) >= MIN_PART and known in words]
-        return self._texts[max(inside, key=len)] if inside else PROGRAM
+        if inside:
+            return self._texts[max(inside, key=lambda known: (len(known), known))]
+        around = [known for known in self._texts if len(words) >= MIN_PART and words in known]
+        if around:
+            return self._texts[min(around, key=lambda known: (len(known), known))]
+        return PROGRAM
+
+
+def _add_first(origins: dict[str, Origin], name: str, origin: Origin) -> None:
+    """Note an origin. Of several calls that return the same at once, the first by role and key counts: which of them
+    answers first is chance."""
+    known = origins.get(name)
+    if known is None or (origin.role, origin.call) < (known.role, known.call):
+        origins[name] = origin
 
 
 def find_words(text: str) -> str:

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from weft.building.manifest import DUPLICATES
 from weft.building.recipe import Recipe, Role, is_player
 from weft.calls.roles import Limits
 from weft.calls.sending import RetryPolicy
@@ -43,7 +42,7 @@ class BuildRequest(Struct, frozen=True):
     part_size: int = DEFAULT_PART_SIZE
     test_share: float = 0.0  # of the dialogues, held out as a test part
     tries: int | None = None  # dialogues of one seed, until one is kept; None: as many as the recipe says
-    duplicates: tuple[str, ...] = DUPLICATES  # the kinds that are left out of the dataset
+    duplicates: tuple[str, ...] | None = None  # the kinds that are left out; None: as before, at first all
     terms: Mapping[str, str] = {}  # by role, `files` or `program`: what may be done with what comes from there
     shard: str = ""  # such as 2/8: only the parts of this shard are built
     rows_in_flight: int | None = None

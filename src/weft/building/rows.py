@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from weft.building.context import CallFailed, Context, Tools
 from weft.building.draft import Attempt, Draft, EarlierTry, Row
 from weft.building.fingerprints import PERCEPTUAL
-from weft.building.provenance import find_provenance
+from weft.building.provenance import Origins, find_provenance
 from weft.building.recipe import SEED_SPACE, Dropped, Recipe, Step
 from weft.calls.sending import EndpointDown, RunHalted
 from weft.errors import BudgetReached, ImageError, StoreError, UnusableJudge, UserError, wrap_error
@@ -31,6 +31,7 @@ async def make_row(recipe: Recipe, steps: Sequence[Step], number: int, tools: To
     for attempt in range(max(1, tools.tries)):
         if attempt:
             earlier.append(row)
+            context.origins = Origins()  # what was said of another dialogue
         row = await _try_row(recipe, steps, number + attempt * SEED_SPACE, context, tools)
         if row.outcome != "dropped":
             break

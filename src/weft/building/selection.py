@@ -4,9 +4,9 @@
     dataset = iterate_selected(read_rows(out), left_out)
 
 `exact`: the same images, or the same words about the same inputs. `images`: as many images, and each looks like the one
-in its place. `texts`: nearly the same requests. Only dialogues of one domain and type are compared, those of the test
-part with all others. What the recipe's program made is compared for exact duplicates alone: its images and sentences
-are alike by intention. The dialogue of the lowest seed stays, so that a build that is extended loses nothing.
+in its place. `texts`: nearly the same requests. Those two are looked for within a domain and type, and between all of
+the test part and all of the rest. What the recipe's program made is compared for exact duplicates alone: its images and
+sentences are alike by intention. The dialogue of the lowest seed stays, so that an extended build loses nothing.
 """
 
 import hashlib
@@ -41,7 +41,9 @@ class DuplicateDialogue(Struct, frozen=True):
 
 
 def check_kinds(kinds: Collection[str]) -> None:
-    """Raise UserError for a kind of duplicate that there is not."""
+    """Raise UserError for a kind of duplicate that there is not, or for none."""
+    if not kinds:
+        raise UserError(f"--duplicates: give {', '.join(DUPLICATES)}, several with commas; or none")
     for kind in kinds:
         if kind not in DUPLICATES:
             raise UserError(f"--duplicates {kind}: there is {', '.join(DUPLICATES)}, several with commas; or none")
@@ -66,6 +68,7 @@ def find_duplicates(rows: Iterable[Row], kinds: Collection[str] = DUPLICATES) ->
 class _DuplicateFinder:
     def __init__(self) -> None:
         self._seeds = array("Q")
+        self._is_test: list[bool] = []
         self._groups: dict[tuple[str, ...], list[int]] = {}  # places in `_seeds`
         self._wholes: list[tuple[bytes, bytes]] = []  # hashes of all images, and of inputs with words
         self._prints: list[array[int]] = []  # perceptual hashes; empty for images that are not compared
@@ -75,6 +78,7 @@ class _DuplicateFinder:
     def add(self, row: Row, draft: Draft) -> None:
         place = len(self._seeds)
         self._seeds.append(row.number)
+        self._is_test.append(draft.split == "test")
         self._groups.setdefault((draft.domain, draft.subdomain), []).append(place)
         self._wholes.append(_hash_whole(draft))
         prints = array("Q")
@@ -87,22 +91,49 @@ class _DuplicateFinder:
 
     def find(self, kinds: Collection[str]) -> dict[int, DuplicateDialogue]:
         found: dict[int, dict[int, str]] = {}  # later place -> earlier place -> kind
-        searches = {"exact": self._find_exact, "images": self._find_images, "texts": self._find_texts}
-        for kind, search in searches.items():
+        for kind, one, other in self._find_pairs(kinds):
+            earlier, later = sorted((one, other))
+            found.setdefault(later, {}).setdefault(earlier, kind)
+        roots: dict[int, tuple[int, str]] = {}  # place that leaves -> the place that stays, and the kind
+        for later in sorted(found):
+            for earlier in sorted(found[later]):
+                root = self._find_root(later, earlier, found[later][earlier], roots)
+                if root is not None:
+                    roots[later] = root
+                    break
+        seeds = self._seeds
+        return {seeds[place]: DuplicateDialogue(seeds[place], kind, seeds[of]) for place, (of, kind) in roots.items()}
+
+    def _find_pairs(self, kinds: Collection[str]) -> Iterator[tuple[str, int, int]]:
+        """Yield places that are duplicates of a kind. Each group is searched, and all for those across the parts."""
+        if "exact" in kinds:
+            yield from (("exact", *pair) for pair in self._find_exact(range(len(self._seeds))))
+        searches = {"images": self._find_images, "texts": self._find_texts}
+        for kind in searches:
             if kind not in kinds:
                 continue
             for places in self._groups.values():
-                for one, other in search(places):
-                    earlier, later = sorted((one, other), key=self._seeds.__getitem__)
-                    found.setdefault(later, {}).setdefault(earlier, kind)
-        left_out: dict[int, DuplicateDialogue] = {}
-        for later in sorted(found, key=self._seeds.__getitem__):
-            for earlier in sorted(found[later], key=self._seeds.__getitem__):
-                seed, kept = self._seeds[later], self._seeds[earlier]
-                if kept not in left_out:
-                    left_out[seed] = DuplicateDialogue(seed, found[later][earlier], kept)
-                    break
-        return left_out
+                yield from ((kind, *pair) for pair in searches[kind](places))
+            if any(self._is_test) and not all(self._is_test):
+                for one, other in searches[kind](range(len(self._seeds))):
+                    if self._is_test[one] != self._is_test[other]:
+                        yield kind, one, other
+
+    def _find_root(
+        self, later: int, earlier: int, kind: str, roots: Mapping[int, tuple[int, str]]
+    ) -> tuple[int, str] | None:
+        """Return the dialogue that stays because of which this one leaves. What repeats one that left must itself be
+        like the one that stays."""
+        if earlier not in roots:
+            return earlier, kind
+        root, root_kind = roots[earlier]
+        if kind == "exact":
+            return root, root_kind
+        is_alike = {
+            "images": len(self._prints[later]) == len(self._prints[root]) and self._look_alike(later, root),
+            "texts": self._texts.similarity(later, root) >= MIN_SIMILARITY,
+        }
+        return (root, kind) if is_alike[kind] else None
 
     def _find_exact(self, places: Sequence[int]) -> Iterator[tuple[int, int]]:
         firsts: dict[tuple[int, bytes], int] = {}
@@ -121,12 +152,10 @@ class _DuplicateFinder:
                 yield from self._compare_images(alike, count)
 
     def _compare_images(self, places: Sequence[int], count: int) -> Iterator[tuple[int, int]]:
-        """Compare dialogues of as many images, by the image in whose place they differ most."""
-        columns = [[self._prints[place][index] for place in places] for index in range(count)]
-        widest = max(columns, key=lambda column: len(set(column)))
+        """Compare dialogues of as many images whose last images look alike."""
         sharing: dict[int, list[int]] = {}
-        for place, value in zip(places, widest, strict=True):
-            sharing.setdefault(value, []).append(place)
+        for place in places:
+            sharing.setdefault(self._prints[place][count - 1], []).append(place)
         values = list(sharing)
         pairs = [(index, index) for index, value in enumerate(values) if len(sharing[value]) > 1]
         for left, right in (*pairs, *find_near_pairs(values)):

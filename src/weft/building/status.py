@@ -69,8 +69,13 @@ class BuildStatus(Struct, frozen=True):
         return self.cost / self.kept
 
 
-def read_status(out: Path, manifest: BuildManifest | None = None) -> BuildStatus:
-    """Read a build's status from its files, while it may be running. Raises UserError for a folder without a build."""
+def read_status(
+    out: Path, manifest: BuildManifest | None = None, left_out: Mapping[str, int] | None = None
+) -> BuildStatus:
+    """Read a build's status from its files, while it may be running. Raises UserError for a folder without a build.
+
+    `left_out` is known while the dataset is written: the file that says it is then an old one.
+    """
     manifest = manifest or read_manifest(out)
     parts = split_seeds(manifest.seeds, manifest.part_size, manifest.shard)
     open_parts = find_open_parts(out, manifest.seeds, manifest.part_size, manifest.shard)
@@ -87,7 +92,7 @@ def read_status(out: Path, manifest: BuildManifest | None = None) -> BuildStatus
         images=totals.images,
         cost=None if totals.has_unknown_cost else totals.cost,
         calls=_read_calls(out, manifest),
-        left_out=count_kinds(read_left_out(out)),
+        left_out=count_kinds(read_left_out(out)) if left_out is None else left_out,
     )
 
 

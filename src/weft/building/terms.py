@@ -19,16 +19,12 @@ BUILDERS_OWN = "the builder's own"  # of a recipe that somebody wrote, unless st
 ACCEPT = "--accept-unknown-terms"
 
 
-def find_terms(stated: Mapping[str, str], recipe: Recipe, endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
-    """Return the terms of every party of which they are known, by player, `files` or `program`.
-
-    What the user states of a role counts for all who play it. Raises UserError for a role that there is not.
-    """
-    check_stated(stated, [role.name for role in recipe.roles], list(endpoints))
-    terms = {player: endpoint.licence for player, endpoint in endpoints.items() if endpoint.licence}
+def find_licences(recipe: Recipe, endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
+    """Return the licences that models and programs have of themselves, by player and `program`."""
+    licences = {player: endpoint.licence for player, endpoint in endpoints.items() if endpoint.licence}
     is_ours = type(recipe).__module__.partition(".")[0] in ("weft_recipes", "weft_tabletop")
-    terms[OWN_PROGRAM] = OWN_LICENCE if is_ours else BUILDERS_OWN
-    return {**terms, **spread_terms(stated, list(endpoints))}
+    licences[OWN_PROGRAM] = OWN_LICENCE if is_ours else BUILDERS_OWN
+    return licences
 
 
 def check_stated(stated: Mapping[str, str], roles: Iterable[str], players: Iterable[str]) -> None:
@@ -41,16 +37,22 @@ def check_stated(stated: Mapping[str, str], roles: Iterable[str], players: Itera
             raise UserError(f"--terms {party}=...: give one line of at most {MAX_TERMS} characters")
 
 
-def spread_terms(stated: Mapping[str, str], players: Iterable[str]) -> dict[str, str]:
-    """Return what was stated by player: the terms of a role are those of all who play it, unless they have others."""
-    spread = {party: text.strip() for party, text in stated.items() if party in (FILES, OWN_PROGRAM)}
-    for player in players:
-        for party, text in stated.items():
-            if is_player(player, party) and player not in stated:
-                spread[player] = text.strip()
-        if player in stated:
-            spread[player] = stated[player].strip()
-    return spread
+def spread_terms(stated: Mapping[str, str], models: Mapping[str, object]) -> dict[str, str]:
+    """Return what was stated by player, `files` or `program`. `models` are the identities of all players.
+
+    The terms of a role are those of all who play it, and those of a model are the same in every role, unless a role or
+    player has its own.
+    """
+    spread = {party: text.strip() for party, text in stated.items()}
+    for player in models:
+        roles = [party for party in stated if is_player(player, party)]
+        if roles and player not in stated:
+            spread[player] = stated[roles[0]].strip()
+    for player, model in models.items():
+        same = [spread[other] for other, its_model in models.items() if its_model == model and other in spread]
+        if same and player not in spread:
+            spread[player] = same[0]
+    return {party: text for party, text in spread.items() if party in models or party in (FILES, OWN_PROGRAM)}
 
 
 def check_terms(parties: Iterable[str], terms: Mapping[str, str], names: Mapping[str, str]) -> None:
@@ -65,17 +67,11 @@ def check_terms(parties: Iterable[str], terms: Mapping[str, str], names: Mapping
     )
 
 
-def find_parties(rows: Iterable[Row], names: Mapping[str, str], *, of_attempts: bool = False) -> set[str]:
-    """Return whose terms count for these dialogues, or for the images that were tried for them.
-
-    A dialogue that does not say where it comes from may be anybody's.
-    """
+def find_parties(rows: Iterable[Row]) -> set[str] | None:
+    """Return whose terms count for these dialogues; None if one of them does not say where it comes from."""
     parties: set[str] = set()
     for row in rows:
-        if of_attempts:
-            parties.update(attempt.role for attempt in row.attempts if attempt.image is not None)
-        elif row.provenance is None:
-            parties.update(names)
-        else:
-            parties.update(map(find_party, iterate_origins(row.provenance)))
+        if row.provenance is None:
+            return None
+        parties.update(map(find_party, iterate_origins(row.provenance)))
     return parties

@@ -167,9 +167,9 @@ def merge(
 
     Examples:
 
-      weft build weave-100k --seeds 100000 ... --shard 1/2 --out A      # on one machine
+      weft build weave-100k --seeds 1000 ... --shard 1/2 --out A    # one machine
 
-      weft build weave-100k --seeds 100000 ... --shard 2/2 --out B      # on another
+      weft build weave-100k --seeds 1000 ... --shard 2/2 --out B    # another
 
       weft build merge WHOLE A B
     """

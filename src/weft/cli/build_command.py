@@ -14,7 +14,7 @@ from weft.cli.help import CONTEXT_SETTINGS, keep_examples
 from weft.cli.options import DRY_RUN_HELP, parse_pairs
 from weft.errors import UserError
 
-MAX_COMMAND = 76  # characters of an example before `--out DIR --dry-run`
+MAX_COMMAND = 60  # characters of an example before `--out DIR --dry-run`
 ROLE_PREFIX = "role_"  # of parameters that are a recipe's roles
 SECTIONS = ("Roles", "Options of the recipe", "Options")
 EXAMPLES = """Build a dataset with the recipe {name}: {title}.
@@ -97,7 +97,8 @@ def make_recipe_command(name: str, work: Any) -> Any:
     required = [role for role in kind.roles if not role.optional]
     command = f"weft build {name} --seeds 1000 {' '.join(f'--{role.name} MODEL' for role in required)}"
     if len(command) > MAX_COMMAND:
-        command += " \\\n   "
+        words = [f"--{role.name} MODEL" for role in required]
+        command = f"weft build {name} --seeds 1000 {' '.join(words[:2])} \\\n    {' '.join(words[2:])}"
     run.__doc__ = keep_examples(EXAMPLES.format(name=name, title=kind.title or kind.name, command=command))
     run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -64,9 +64,9 @@ def report(outcome: BuildOutcome) -> int:
 def print_forecast(request: BuildRequest) -> int:
     """Print what a build would call and cost. Nothing is called."""
     forecast = run_in_loop(forecast_build(request))
-    say(
-        f"build {forecast.manifest.run}: {forecast.manifest.recipe}, {forecast.seeds:,} of {request.seeds:,} seeds left"
-    )
+    measured = forecast.measured
+    left = forecast.seeds if measured is None else measured.left
+    say(f"build {forecast.manifest.run}: {forecast.manifest.recipe}, {left:,} of {forecast.total:,} seeds left")
     low = 0.0
     high = 0.0
     for role, one in forecast.roles.items():
@@ -88,13 +88,13 @@ def print_forecast(request: BuildRequest) -> int:
             whole = f"about ${low:.2f} if every image is right at once, ${high:.2f} if every one is mended"
         say(f"together: {whole}")
         say("seeds that are dropped on the way cost less; each further try of a seed costs more")
-    measured = forecast.measured
     if measured is not None:
         say(
             f"by what {measured.seeds:,} seeds cost so far (${measured.cost:.4f} each, {measured.kept:,} kept): about "
             f"${measured.rest:.2f} for {measured.left:,} more, give or take ${measured.margin:.2f}"
         )
-    if request.budget is not None and high > request.budget:
+    expected = high if measured is None else measured.rest + measured.margin
+    if request.budget is not None and expected > request.budget:
         say(f"note: that may be more than --budget {request.budget:g}, at which the build stops")
     return COMPLETE
 

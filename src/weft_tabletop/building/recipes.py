@@ -113,7 +113,7 @@ class Tabletop100k(Mixture):
     name = "tabletop-100k"
     title = "All pathways on the tabletop, with chess and jigsaw dialogues, in the paper's proportions"
     pathways = {"fusion": TabletopFusion, "recall": TabletopRecall, "sequence": TabletopSequence, "derive": Derive}
-    version = "1." + ".".join(kind.version for kind in (TabletopFusion, TabletopRecall, TabletopSequence, Derive))
+    version = "2." + ".".join(kind.version for kind in (TabletopFusion, TabletopRecall, TabletopSequence, Derive))
     usual_weights = PAPER
 
     def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
