@@ -14,6 +14,7 @@ from PIL import Image as Pil
 import weft
 from edits import Painter
 from weft.benchmarks.base import load_benchmark
+from weft.calls.sending import RetryPolicy
 from weft.errors import WeftError
 from weft.judges.tokens import Token, find_probability, read_tokens, write_tokens
 from weft_tabletop.make import make
@@ -226,9 +227,13 @@ async def serve_chat(says: str, bodies: list[Any], act: Callable[[str], Any]) ->
         body = await request.json()
         bodies.append(body)
         text = '{"reasoning": "so", "score": 10}' if "max_tokens" not in body else "Yes"
+        if says == "nothing at first" and len(bodies) < 3:
+            text = ""
         first = "<think>" if says == "thinks" else "Yes"
         top = [{"token": first, "logprob": math.log(0.75)}, {"token": "two", "logprob": math.log(0.25)}]
-        logprobs = None if says == "words" else {"content": [{"token": first, "logprob": -1, "top_logprobs": top}]}
+        logprobs = (
+            None if says == "words" or not text else {"content": [{"token": first, "logprob": -1, "top_logprobs": top}]}
+        )
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "length"}
         return web.json_response({"model": "m", "choices": [{**choice, "logprobs": logprobs}]})
 
@@ -266,6 +271,13 @@ def test_a_server_without_log_probabilities_is_refused_before_an_image_is_made(t
     with pytest.raises(WeftError, match="no log-probabilities"):
         run_against("words", tmp_path, bodies, preflight=True)
     assert len(bodies) == 1, "the small question before the run"
+
+
+def test_an_empty_reply_without_log_probabilities_is_asked_again(tmp_path: Path):
+    bodies: list[Any] = []
+    quick = RetryPolicy(base=0.001)
+    found = cells(run_against("nothing at first", tmp_path, bodies, retry_policy=quick))
+    assert (found["Count"], found["Object"]) == (pytest.approx(25), pytest.approx(75))
 
 
 def test_a_model_that_thinks_first_has_not_answered(tmp_path: Path):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from weft.judges.tokens import Token, list_entries, write_tokens
 from weft.models.converters import positive_int
-from weft.models.endpoint import FATAL, NO_RETRY, CallError, EndpointReply
+from weft.models.endpoint import FATAL, NO_RETRY, TRANSIENT, CallError, EndpointReply
 from weft.models.http_endpoint import OPENAI_URL, from_options, url_of
 from weft.models.providers.openai_chat import ARGUMENTS, COMMON_OPTIONS, TEXT_ONLY, OpenAIChat
 from weft.models.providers.openai_reply import ReplyContent, first_choice
@@ -34,6 +34,7 @@ class LogprobsEndpoint(OpenAIChat):
     def __init__(self, *arguments: Any, top: int = TOP, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._top = top
+        self._gives_tokens = False  # whether any reply had some
         self.identity = {**self.identity, "provider": self.provider, "top": top, "reader": 1}
 
     def _payload(self, messages: tuple[Message, ...], request: Request) -> dict[str, Any]:
@@ -48,13 +49,23 @@ class LogprobsEndpoint(OpenAIChat):
     def _build_reply(self, content: ReplyContent, reply: EndpointReply, request: Request) -> EndpointReply:
         tokens = list_entries(first_choice(msgspec.json.decode(reply.raw)).get("logprobs"))
         if not tokens:
-            raise CallError(f"{self.address} gives no log-probabilities: serve a model that does", FATAL)
+            raise self._report_missing(super()._build_reply(content, reply, request))
+        self._gives_tokens = True
         if request.question is None:
             return super()._build_reply(content, reply, request)
         best = max(tokens, key=_likelihood)
         if best.token.strip().startswith("<"):
             raise CallError(f"the model begins with {best.token[:40]!r}, and not with an answer", NO_RETRY)
         return replace(reply, parts=(Text(write_tokens(tokens)),), outcome="answered")
+
+    def _report_missing(self, reply: EndpointReply) -> CallError:
+        """Return the error for a reply without log-probabilities.
+
+        It is one call's trouble if the reply is empty, or if others had some.
+        """
+        if self._gives_tokens or reply.outcome != "answered":
+            return CallError(f"{self.address} sent a reply without log-probabilities", TRANSIENT)
+        return CallError(f"{self.address} gives no log-probabilities: serve a model that does", FATAL)
 
 
 def _likelihood(token: Token) -> float:
