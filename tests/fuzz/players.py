@@ -71,7 +71,8 @@ def _build(recipe: str, work: Path, what: str, done: Counter[str]) -> None:
         return
     for row in read_rows(work / "data"):
         done[f"dialogues {row.outcome}"] += 1
-        if (row.draft is None) == (row.outcome == "kept") or (row.draft is None and not row.reason):
+        is_kept = row.outcome == "kept"
+        if is_kept == bool(row.reason) or (is_kept and row.draft is None):
             raise Broken(f"{what}: row {row.number} is {row.outcome}, because of {row.reason!r}")
     strange = {path.name for path in work.iterdir()} - {"data", ".stdout", ".stderr", *(f"as-{one}" for one in LAYOUTS)}
     if strange:
