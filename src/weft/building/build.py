@@ -22,7 +22,7 @@ from weft.building.dry_run import RoleForecast, forecast_rows
 from weft.building.export import write_dataset
 from weft.building.features import JournalFeatures
 from weft.building.manifest import FILE, BuildManifest, write_manifest
-from weft.building.parts import find_open_parts, read_rows, split_seeds, write_part
+from weft.building.parts import find_open_parts, read_rows, remove_replaced_parts, split_seeds, write_part
 from weft.building.preparation import prepare
 from weft.building.progress import BuildProgress
 from weft.building.recipe import Recipe
@@ -182,6 +182,7 @@ async def _build(opened: OpenBuild, crew: Crew, on_start: OnStart | None) -> Non
     request = opened.request
     manifest = opened.manifest
     write_manifest(opened.out, manifest)
+    remove_replaced_parts(opened.out)
     parts = find_open_parts(opened.out, request.seeds, manifest.part_size, manifest.shard)
     everything = split_seeds(request.seeds, manifest.part_size, manifest.shard)
     progress = opened.progress

@@ -7,6 +7,7 @@ A build's folder may come from anybody: what is no regular file is refused, a li
 before it is used.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -86,6 +87,14 @@ def write_part(out: Path, part: Part, rows: Sequence[Row]) -> None:
     partial = folder / (part.name + PARTIAL)
     write_file(partial if has_failed else done, data, durable=True, world_readable=True)
     (done if has_failed else partial).unlink(missing_ok=True)
+
+
+def remove_replaced_parts(out: Path) -> None:
+    """Remove the partial files of parts that are done: a kill kept the command from it that wrote them again."""
+    for partial in sorted((out / PARTS).glob(f"[0-9]*{PARTIAL}")):
+        if partial.with_name(partial.name.removesuffix(PARTIAL) + SUFFIX).is_file():
+            with contextlib.suppress(OSError):  # somebody else's folder, such as one with this name
+                partial.unlink()
 
 
 def reopen_part(out: Path, number: int) -> None:
