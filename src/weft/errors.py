@@ -55,6 +55,14 @@ def format_trace(error: BaseException) -> str:
     return f"{text[: MAX_TRACE // 2]}\n...\n{text[-MAX_TRACE // 2 :]}"
 
 
+def message_of(error: BaseException) -> str:
+    """Return the message of an error, also of one of foreign code that cannot be formatted."""
+    try:
+        return str(error)
+    except Exception:
+        return "(its message cannot be formatted)"
+
+
 def wrap_error(source: str, error: BaseException) -> WeftError:
     """Return an error of foreign code as a one-line WeftError that names `source` and the line of code.
 
@@ -65,10 +73,7 @@ def wrap_error(source: str, error: BaseException) -> WeftError:
     location = ""
     for frame in traceback.extract_tb(error.__traceback__)[-1:]:
         location = f" ({PurePath(frame.filename).name}:{frame.lineno})"
-    try:
-        message = " ".join(str(error).splitlines())
-    except Exception:
-        message = "(its message cannot be formatted)"
+    message = " ".join(message_of(error).splitlines())
     wrapped = WeftError(f"{source}: {type(error).__name__}: {message}{location}")
     wrapped.__cause__ = error
     return wrapped

@@ -107,6 +107,8 @@ class Context:
             self._costs[reply.keys[0]] = reply.usage.cost
         if reply.outcome == "failed":
             raise CallFailed(f"{role} {model.name}: {reply.reason}")
+        if not self.dry and not all(self.blobs.has(image) for image in reply.images):
+            raise CallFailed(f"{role} {model.name}: it returned an image that is not in the image store")
         self.origins.add_reply(role, reply)
         return reply
 

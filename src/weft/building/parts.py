@@ -97,6 +97,22 @@ def remove_replaced_parts(out: Path) -> None:
                 partial.unlink()
 
 
+def encode_row(row: Row) -> bytes:
+    """Return a row as a line of its part file. Raises an error for one that could not be read from there again."""
+    line = msgspec.json.encode(row)
+    decode_row(line)
+    return line
+
+
+def decode_row(line: bytes) -> Row:
+    """Return the row in a line of a part file. Raises ValueError or msgspec's error for one that no build writes."""
+    if len(line) > MAX_ROW_BYTES:
+        raise ValueError(f"it has {len(line):,} bytes, more than the limit of {MAX_ROW_BYTES:,}")
+    row = msgspec.json.decode(line, type=Row)
+    _check_row(row)
+    return row
+
+
 def reopen_part(out: Path, number: int) -> None:
     """Let the next command go through the part again that has the row of a seed."""
     for file in list_files(out):
@@ -125,8 +141,7 @@ def _read_rows_of(file: Path) -> Iterator[Row]:
         while line := lines.readline(MAX_ROW_BYTES):
             number += 1
             try:
-                row = msgspec.json.decode(line, type=Row)
-                _check_row(row)
+                row = decode_row(line)
             except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError) as error:
                 raise _damage(f"{file}, line {number}", str(error)) from None
             yield row

@@ -1,5 +1,6 @@
 """One row through all steps of a recipe."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from weft.building.context import CallFailed, Context, Tools
 from weft.building.draft import Attempt, Draft, EarlierTry, Row
 from weft.building.fingerprints import PERCEPTUAL
+from weft.building.parts import encode_row
 from weft.building.provenance import Origins, find_provenance
 from weft.building.recipe import SEED_SPACE, Dropped, Recipe, Step
 from weft.calls.sending import EndpointDown, RunHalted
@@ -22,23 +24,28 @@ MAX_DETAIL = 400  # characters
 async def make_row(recipe: Recipe, steps: Sequence[Step], number: int, tools: Tools) -> Row:
     """Return the row of a seed: kept, dropped, or failed. What ends the whole build is raised.
 
-    A step that raises costs this row alone. A dialogue that is dropped is tried again, as often as the build says, each
-    time as another dialogue of the same seed.
+    A step that raises, or returns what cannot be written, costs this row alone. A dialogue that is dropped is tried
+    again, as often as the build says, each time as another dialogue of the same seed.
     """
     context = Context(tools, number)
     row = Row(number)
+    step_name = ""
     earlier: list[Row] = []
     for attempt in range(max(1, tools.tries)):
         if attempt:
             earlier.append(row)
             context.origins = Origins()  # what was said of another dialogue
-        row = await _try_row(recipe, steps, number + attempt * SEED_SPACE, context, tools)
+        row, step_name = await _try_row(recipe, steps, number + attempt * SEED_SPACE, context, tools)
         if row.outcome != "dropped":
             break
-    return replace(_join_tries(row, earlier), number=number, calls=context.calls, cost=context.cost)
+    return _complete(row, earlier, context, number, step_name)
 
 
-async def _try_row(recipe: Recipe, steps: Sequence[Step], number: int, context: Context, tools: Tools) -> Row:
+async def _try_row(
+    recipe: Recipe, steps: Sequence[Step], number: int, context: Context, tools: Tools
+) -> tuple[Row, str]:
+    """Return the row of one try, and the step that it came to."""
+    task = asyncio.current_task()
     row = Row(number)
     step_name = "seed"
     try:
@@ -53,16 +60,19 @@ async def _try_row(recipe: Recipe, steps: Sequence[Step], number: int, context: 
             row = result
         if row.draft is None:
             raise Dropped("no dialogue was made")
-        step_name = "finish"
-        return await _finish(row, row.draft, number % SEED_SPACE, context, tools)
+        row = await _finish(row, row.draft, number % SEED_SPACE, context, tools)
     except Dropped as error:
-        return _end(error.row or row, "dropped", step_name, error.reason, error.detail)
+        so_far = error.row if isinstance(error.row, Row) else row
+        row = _end(so_far, "dropped", step_name, error.reason, str(error.detail))
     except ENDS_BUILD:
         raise
     except (CallFailed, ImageError) as error:
-        return _end(row, "failed", step_name, "a call failed", str(error))
-    except Exception as error:
-        return _end(row, "failed", step_name, "the step raised an error", str(wrap_error(step_name, error)))
+        row = _end(row, "failed", step_name, "a call failed", str(error))
+    except BaseException as error:  # also SystemExit, unless it is weft that cancels
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        row = _end(row, "failed", step_name, "the step raised an error", str(wrap_error(step_name, error)))
+    return row, step_name
 
 
 async def _finish(row: Row, draft: Draft, seed: int, context: Context, tools: Tools) -> Row:
@@ -95,6 +105,18 @@ def _join_tries(row: Row, earlier: Sequence[Row]) -> Row:
         counts=dict(counts),
         earlier=tuple(EarlierTry(one.step, one.reason) for one in earlier),
     )
+
+
+def _complete(row: Row, earlier: Sequence[Row], context: Context, number: int, step_name: str) -> Row:
+    """Return the row with its earlier tries and their cost; a failed one instead of a row that no file could hold."""
+    facts: dict[str, Any] = {"number": number, "calls": context.calls, "cost": context.cost}
+    try:
+        row = replace(_join_tries(row, earlier), **facts)
+        encode_row(row)
+    except Exception as error:
+        problem = str(wrap_error(step_name, error))
+        return replace(_end(Row(number), "failed", step_name, "the row cannot be written", problem), **facts)
+    return row
 
 
 def _hold_out(draft: Draft, number: int, share: float) -> Draft:
