@@ -18,18 +18,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from weft.building.crew import Crew
 from weft.building.draft import Row
 from weft.building.manifest import BuildManifest
+from weft.building.parts import decode_row
 from weft.building.progress import BuildProgress
 from weft.building.ray_keeper import MAX_DEATHS, RESTART_CHECK_S, Keeper, PlayerCard, Tally, wait_for_worker
 from weft.building.ray_worker import KEEPER_GONE, Worker
 from weft.building.request import BuildRequest, RayRequest, split_models
+from weft.building.rows import MAX_DETAIL
 from weft.calls.caller import Halt
-from weft.errors import StoreError, UserError, WeftError
+from weft.calls.sending import scrub_message
+from weft.errors import StoreError, UserError, WeftError, message_of
 from weft.ray_cluster import RayCluster, RayThread, import_ray_errors, last_line
 
 MAX_CALLS = 10_000  # of one actor at once
@@ -126,6 +128,7 @@ class _RayCrew:
         self._on_note = on_note
         self._lives: Counter[int] = Counter()  # deaths, by worker
         self._reviving: dict[int, asyncio.Future[None]] = {}
+        self._lost: set[int] = set()  # workers that could not be started again
         self._in_flight: Counter[int] = Counter()  # rows, by worker
         self._cards: Mapping[str, PlayerCard] = {}
 
@@ -146,7 +149,7 @@ class _RayCrew:
 
     async def make(self, number: int) -> Row:
         """Return the row of a seed. A row whose workers die is made again by others; after some, it has failed."""
-        RayActorError, RayError = import_ray_errors()
+        RayActorError, _ = import_ray_errors()
 
         for _ in range(MAX_DEATHS):
             index = await self._choose_worker()
@@ -157,20 +160,21 @@ class _RayCrew:
             except RayActorError:
                 self._note_death(index, life)
                 continue
-            except RayError as error:
-                return Row(number, outcome="failed", step="worker", reason="a worker failed", detail=str(error)[:400])
+            except Exception as error:  # whatever Ray makes of what a worker raised
+                return _fail(number, "a worker failed", last_line(message_of(error)))
             finally:
                 self._in_flight[index] -= 1
             if isinstance(made, WeftError):
                 raise made
-            return msgspec.json.decode(made, type=Row)
-        return Row(number, outcome="failed", step="worker", reason=f"{MAX_DEATHS} workers died while they made it")
+            return _read_row(made, number)
+        return _fail(number, f"{MAX_DEATHS} workers died while they made it")
 
     async def _choose_worker(self) -> int:
         """Return the living worker that has the fewest rows; wait for one if there is none."""
         while True:
             self.halt.check()
-            living = [index for index in range(len(self._workers)) if index not in self._reviving]
+            absent = {*self._reviving, *self._lost}
+            living = [index for index in range(len(self._workers)) if index not in absent]
             if living:
                 return min(living, key=lambda index: self._in_flight[index])
             await asyncio.sleep(RESTART_CHECK_S)
@@ -187,10 +191,20 @@ class _RayCrew:
         RayActorError, _ = import_ray_errors()
 
         try:
-            await wait_for_worker(self._workers[index])
+            problem = await wait_for_worker(self._workers[index])
         except RayActorError as error:
-            self.stop(UserError(f"worker {index + 1} could not be started again: {last_line(str(error))}"))
+            problem = error
+        if problem is not None:
+            self._give_up(index, f"worker {index + 1} could not be started again: {last_line(message_of(problem))}")
         del self._reviving[index]
+
+    def _give_up(self, index: int, reason: str) -> None:
+        """Go on without a worker, such as one of a machine that has left; end the build if it was the last one."""
+        self._lost.add(index)
+        if len(self._lost) == len(self._workers):
+            self.stop(UserError(reason))
+        else:
+            self._on_note(f"{reason}; the others go on")
 
     def stop(self, reason: WeftError) -> None:
         """Send no new call."""
@@ -199,13 +213,11 @@ class _RayCrew:
 
     async def watch(self) -> None:
         """Keep the progress up to date, and end the build when the keeper does."""
-        _, RayError = import_ray_errors()
-
         while True:
             await asyncio.sleep(TALLY_INTERVAL_S)
             try:
                 await self._read_tally()
-            except RayError:
+            except Exception:  # whatever it is, the keeper did not answer
                 self.halt.stop(StoreError(KEEPER_GONE))
                 return
 
@@ -217,7 +229,28 @@ class _RayCrew:
             self.halt.stop(tally.reason)
 
     async def close(self) -> None:
-        """Read the last counts, and close the journal."""
+        """Read the last counts, and close the journal. Nothing calls Ray afterwards: that would end the process."""
+        for waiting in self._reviving.values():
+            waiting.cancel()
         with contextlib.suppress(Exception):  # a keeper that is gone has closed it
             await asyncio.wait_for(self._read_tally(), CLOSE_TIMEOUT_S)
             await asyncio.wait_for(self._keeper.close.remote(), CLOSE_TIMEOUT_S)
+
+
+def _read_row(made: object, number: int) -> Row:
+    """Return the row that a worker sent; a failed one where it sent anything else, such as the row of another seed."""
+    problem = "it sent no row"
+    if isinstance(made, bytes):
+        try:
+            row = decode_row(made)
+        except (ValueError, RecursionError) as error:  # msgspec's errors and UnicodeError are ValueErrors
+            problem = message_of(error)
+        else:
+            if row.number == number and row.outcome:
+                return row
+            problem = f"it sent row {row.number}, {row.outcome or 'unfinished'}"
+    return _fail(number, "a worker sent no row of this seed", problem)
+
+
+def _fail(number: int, reason: str, detail: str = "") -> Row:
+    return Row(number, outcome="failed", step="worker", reason=reason, detail=scrub_message(detail)[:MAX_DETAIL])

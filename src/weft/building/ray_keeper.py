@@ -14,17 +14,19 @@ from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from weft.building.preparation import prepare
 from weft.building.request import BuildRequest, limits_of
 from weft.calls.roles import ModelsByRole
 from weft.calls.sending import EndpointDown, RunHalted
-from weft.errors import BudgetReached, StoreError, UnusableJudge, UserError, WeftError
+from weft.errors import BudgetReached, StoreError, UnusableJudge, UserError, WeftError, message_of
 from weft.models.endpoint import NO_RETRY, TRANSIENT, CallError, Endpoint, EndpointReply, Retry, TaskEndpoint
 from weft.ray_cluster import import_ray_errors, is_running
 from weft.types import Message, Reply, Request, Takes
 
+MAX_ANSWER_BYTES = 64 * 2**20  # of one call in a worker; images travel by their digests
 MAX_DEATHS = 3  # workers that one call, or one row, may take with it
 RESTART_CHECK_S = 0.2
 RESTART_TIMEOUT_S = 300.0  # in which a worker that died is there again
@@ -48,12 +50,25 @@ class Failure(Struct, frozen=True):
     timed_out: bool
     trace: str
 
+    @staticmethod
+    def of(error: CallError) -> "Failure":
+        flags = (bool(error.unreachable), bool(error.billed), bool(error.timed_out))
+        return Failure(str(error), error.retry, *flags, str(error.trace))
+
     def to_error(self) -> CallError:
         error = CallError(
             self.message, self.retry, unreachable=self.unreachable, billed=self.billed, timed_out=self.timed_out
         )
         error.trace = self.trace
         return error
+
+
+class Answer(Struct, frozen=True):
+    """What came of a call in a worker, as JSON: no object of a model's code gets into another process."""
+
+    reply: EndpointReply | None = None
+    failure: Failure | None = None
+    disk: str = ""  # why nothing can be written any more, which ends the build
 
 
 class Tally(Struct, frozen=True):
@@ -74,10 +89,10 @@ def to_portable(error: WeftError) -> WeftError:
     """Return an error of weft's own that can be sent to another process; its type and message stay."""
     for kind in (RunHalted, BudgetReached, StoreError, UnusableJudge):
         if isinstance(error, kind):
-            return kind(str(error))
+            return kind(message_of(error))
     if isinstance(error, EndpointDown):
-        return EndpointDown(str(error), user_fault=error.user_fault)
-    return UserError(str(error)) if isinstance(error, UserError) else WeftError(str(error))
+        return EndpointDown(message_of(error), user_fault=bool(error.user_fault))
+    return UserError(message_of(error)) if isinstance(error, UserError) else WeftError(message_of(error))
 
 
 class WorkerEndpoint(Endpoint):
@@ -115,24 +130,64 @@ class WorkerEndpoint(Endpoint):
         first = CALLER.get()
         if first < 0:
             first = next(self._turn)
+        worker = self._workers[first % len(self._workers)]
         for death in range(MAX_DEATHS):
-            worker = self._workers[(first + death) % len(self._workers)]
+            if death:
+                worker = await find_worker(self._workers)
             try:
-                if death:
-                    await wait_for_worker(worker)
                 answer: Any = await worker.answer.remote(self._role, messages, request, self.max_reply_tokens)
             except RayActorError:
                 continue
             except RayError as error:
                 raise CallError(f"{self.name}: {type(error).__name__}", TRANSIENT) from None
-            if isinstance(answer, Failure):
-                raise answer.to_error()
-            return answer
+            return _read_answer(answer, self.name)
         raise CallError(f"{self.name}: {MAX_DEATHS} workers died while they answered this", NO_RETRY)
 
 
-async def wait_for_worker(worker: Any) -> None:
-    """Return when a worker is there, also after it died. Raises Ray's error if it never will be."""
+def _read_answer(answer: object, name: str) -> EndpointReply:
+    """Return the reply in what a worker sent. Raises CallError where there is none."""
+    problem = f"{name}: a worker sent what is no answer"
+    if not isinstance(answer, bytes) or len(answer) > MAX_ANSWER_BYTES:
+        raise CallError(problem, NO_RETRY, billed=True)
+    try:
+        decoded = msgspec.json.decode(answer, type=Answer)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise CallError(problem, NO_RETRY, billed=True) from None
+    if decoded.disk:
+        raise StoreError(decoded.disk)
+    if decoded.failure is not None:
+        raise decoded.failure.to_error()
+    if decoded.reply is None:
+        raise CallError(problem, NO_RETRY, billed=True)
+    return decoded.reply
+
+
+async def find_worker(workers: Sequence[Any]) -> Any:
+    """Return the first worker that is there. Those of a machine that has left may never be there again.
+
+    Raises Ray's error if no worker will be.
+    """
+    RayActorError, _ = import_ray_errors()
+
+    waiting = {asyncio.ensure_future(wait_for_worker(worker)): worker for worker in workers}
+    open_tasks = set(waiting)
+    try:
+        while open_tasks:
+            done, open_tasks = await asyncio.wait(open_tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                if task.exception() is None and task.result() is None:
+                    return waiting[task]
+    finally:
+        for task in open_tasks:
+            task.cancel()
+    raise RayActorError(None, "no worker is left")
+
+
+async def wait_for_worker(worker: Any) -> WeftError | None:
+    """Return when a worker is there, also after it died: why it can make no row, if so.
+
+    Raises Ray's error if it never will be.
+    """
     RayActorError, _ = import_ray_errors()
 
     for _ in range(int(RESTART_TIMEOUT_S / RESTART_CHECK_S)):

@@ -18,6 +18,7 @@ import os
 import random
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -29,7 +30,7 @@ from weft.calls.budget import Account, Charge
 from weft.calls.limiter import Limiter
 from weft.calls.prices import add_usage
 from weft.calls.tickets import submit_and_collect
-from weft.errors import StoreError, WeftError, format_trace
+from weft.errors import StoreError, WeftError, format_trace, message_of
 from weft.models.endpoint import NO_RETRY, TRANSIENT, CallError, Endpoint, EndpointReply, Retry, TaskEndpoint
 from weft.secrets import scrub
 from weft.store.journal import Journal
@@ -272,15 +273,7 @@ class EndpointLink:
     endpoint_digest: str  # marks state that only this endpoint may get back
 
     async def send(self, call: Call) -> EndpointReply:
-        reply = await self._ask(call)
-        if not isinstance(reply, EndpointReply):
-            message = f"{self.endpoint.name} returned {type(reply).__name__} where an EndpointReply was expected"
-            raise CallError(message, NO_RETRY, billed=True)
-        if self.endpoint.output_checked:
-            if len(reply.raw) > LONG_REPLY:
-                reply = await asyncio.to_thread(self._validate, reply)
-            else:
-                reply = self._validate(reply)
+        reply = await check_reply(self.endpoint, await call_foreign(self.endpoint.name, self._ask, call))
         if any(part.state for part in reply.parts):
             reply = replace(reply, parts=tuple(self._mark_state(part) for part in reply.parts))
         if reply.outcome == "answered":
@@ -289,55 +282,86 @@ class EndpointLink:
         return reply
 
     async def _ask(self, call: Call) -> Any:
-        """Return what the endpoint returns. Raises CallError, without secrets, for what it raises."""
-        process = os.getpid()
-        task = asyncio.current_task()
-        try:
-            if isinstance(self.endpoint, TaskEndpoint):
-                return await submit_and_collect(
-                    self.endpoint, self.journal, call.key, call.messages, call.request, self.halt.check
-                )
-            return await self.endpoint.send(call.messages, call.request)
-        except CallError as error:
-            error.args = (scrub_message(error), *error.args[1:])
-            raise
-        except (StoreError, RunHalted):
-            raise
-        except BaseException as error:  # also CancelledError and SystemExit, unless it is weft that cancels
-            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise
-            message = scrub_message(f"{self.endpoint.name} raised {type(error).__name__}: {error}")
-            call_error = CallError(message, NO_RETRY, billed=True)
-            call_error.trace = format_trace(error)
-            raise call_error from error
-        finally:
-            if os.getpid() != process:  # the endpoint forked, and this is the child
-                os._exit(0)
-
-    def _validate(self, reply: EndpointReply) -> EndpointReply:
-        """Return the reply with every field of its type and scrubbed; an impossible usage is dropped."""
-        try:
-            reply = msgspec.convert(msgspec.to_builtins(reply), EndpointReply)
-            msgspec.json.encode(reply)
-        except (msgspec.ValidationError, UnicodeError, OverflowError, TypeError, RecursionError) as error:
-            message = scrub_message(f"{self.endpoint.name} returned an invalid reply: {error}")
-            raise CallError(message, NO_RETRY, billed=True) from None
-        usage = reply.usage
-        if usage.tokens_in < 0 or usage.tokens_out < 0 or not (usage.cost is None or 0 <= usage.cost < math.inf):
-            usage = Usage()
-        return replace(
-            reply,
-            parts=tuple(_scrub_part(part) for part in reply.parts),
-            reason=scrub(reply.reason),
-            raw=scrub(reply.raw),
-            served_model=scrub(reply.served_model),
-            usage=usage,
-        )
+        if isinstance(self.endpoint, TaskEndpoint):
+            return await submit_and_collect(
+                self.endpoint, self.journal, call.key, call.messages, call.request, self.halt.check
+            )
+        return await self.endpoint.send(call.messages, call.request)
 
     def _mark_state(self, part: Part) -> Part:
         if part.state is None:
             return part
         return replace(part, state=replace(part.state, endpoint_digest=self.endpoint_digest))
+
+
+async def call_foreign(name: str, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    """Return what a model's code returns. Raises CallError, without secrets, for whatever it raises.
+
+    StoreError, RunHalted and weft's own cancellation pass.
+    """
+    process = os.getpid()
+    task = asyncio.current_task()
+    try:
+        return await function(*arguments)
+    except CallError as error:
+        error.args = (scrub_message(message_of(error)), *error.args[1:])
+        if not _is_retry(error.retry):
+            error.retry = NO_RETRY
+        raise
+    except (StoreError, RunHalted):
+        raise
+    except BaseException as error:  # also CancelledError and SystemExit, unless it is weft that cancels
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        message = scrub_message(f"{name} raised {type(error).__name__}: {message_of(error)}")
+        call_error = CallError(message, NO_RETRY, billed=True)
+        call_error.trace = format_trace(error)
+        raise call_error from error
+    finally:
+        if os.getpid() != process:  # the model forked, and this is the child
+            os._exit(0)
+
+
+def _is_retry(value: object) -> bool:
+    """Return whether a model's code gave a retry decision that can be followed."""
+    try:
+        return isinstance(value, Retry) and msgspec.convert(msgspec.to_builtins(value), Retry) == value
+    except (msgspec.ValidationError, TypeError):
+        return False
+
+
+async def check_reply(endpoint: Endpoint, reply: object) -> EndpointReply:
+    """Return a reply whose fields have their types, without secrets. Raises CallError for anything else."""
+    if not isinstance(reply, EndpointReply):
+        message = f"{endpoint.name} returned {type(reply).__name__} where an EndpointReply was expected"
+        raise CallError(message, NO_RETRY, billed=True)
+    if not endpoint.output_checked:
+        return reply
+    raw: Any = reply.raw  # of any type so far
+    if isinstance(raw, str) and len(raw) > LONG_REPLY:
+        return await asyncio.to_thread(_validate, endpoint.name, reply)
+    return _validate(endpoint.name, reply)
+
+
+def _validate(name: str, reply: EndpointReply) -> EndpointReply:
+    """Return the reply with every field of its type and scrubbed; an impossible usage is dropped."""
+    try:
+        reply = msgspec.convert(msgspec.to_builtins(reply), EndpointReply)
+        msgspec.json.encode(reply)
+    except (msgspec.ValidationError, UnicodeError, OverflowError, TypeError, RecursionError) as error:
+        message = scrub_message(f"{name} returned an invalid reply: {error}")
+        raise CallError(message, NO_RETRY, billed=True) from None
+    usage = reply.usage
+    if usage.tokens_in < 0 or usage.tokens_out < 0 or not (usage.cost is None or 0 <= usage.cost < math.inf):
+        usage = Usage()
+    return replace(
+        reply,
+        parts=tuple(_scrub_part(part) for part in reply.parts),
+        reason=scrub(reply.reason),
+        raw=scrub(reply.raw),
+        served_model=scrub(reply.served_model),
+        usage=usage,
+    )
 
 
 def scrub_message(message: object) -> str:
