@@ -19,11 +19,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.errors import UserError, WeftError
+from weft.calls.sending import scrub_message
+from weft.errors import UserError, WeftError, message_of
 from weft.models.endpoint import CallError
+from weft.models.function import run_in_thread
 from weft.models.providers.served_card import ModelCard
 from weft.ray_cluster import RayCluster, RayThread, is_running, last_line
 from weft.serving.chat import format_error
@@ -34,6 +37,10 @@ SHUTDOWN_GRACE_S = 20.0
 MAX_FAILED_CHECKS = 3  # in a row, after which the cluster counts as gone
 HEALTH_CACHE_S = 1.0
 STATUS_TIMEOUT_S = 10.0
+MAX_STATUS = 500  # characters of what a replica reports
+MAX_RESPONSE_BYTES = 128 * 1024 * 1024
+REPLICA_ID = re.compile(r"([\w.-]{1,255}:[0-9]{1,10})?")
+COUNTER = re.compile(r"[a-z_]{1,64}")
 FAILED = "failed"  # the key under which a replica reports why it could not load
 PrintStatus = Callable[[str], None]
 T = TypeVar("T")
@@ -65,7 +72,7 @@ class RayReplica:
     """A replica as a Ray actor. It is ready when its weights are loaded."""
 
     async def __init__(  # type: ignore[misc]
-        self, spec: ReplicaSpec, progress: Any, loopback_only: bool, identity: Mapping[str, Any]
+        self, spec: ReplicaSpec, progress: Any, loopback_only: bool, identity: bytes
     ) -> None:
         """`identity` is the model's. A machine that has another one under its name has no part in the answers."""
         if loopback_only:
@@ -73,28 +80,23 @@ class RayReplica:
         try:
             await self._load(spec, progress, identity)
         except Exception as error:
-            message = f"{type(error).__name__}: {error}"
-            if isinstance(error, (UserError, CallError)):
-                message = str(error)
-            await progress.put.remote(FAILED, " ".join(message.split())[:500])
-            raise
+            problem = _describe(error)
+            await progress.put.remote(FAILED, problem)
+            raise RuntimeError(problem) from None  # a model's own error may be one that nobody else can unpickle
 
-    async def _load(self, spec: ReplicaSpec, progress: Any, identity: Mapping[str, Any]) -> None:
-        self._replica = await asyncio.to_thread(Replica, spec)
+    async def _load(self, spec: ReplicaSpec, progress: Any, identity: bytes) -> None:
+        self._replica = await run_in_thread(Replica, spec)
         replica_id = self._replica.replica_id
-        if self._replica.card.identity != identity:
+        if _encode_identity(self._replica.card) != identity:
             raise UserError(f"{replica_id} has another model under this name: all must have the same weights and code")
         loading = asyncio.ensure_future(self._replica.load())
         while not (await asyncio.wait({loading}, timeout=1.0))[0]:
-            progress.put.remote(replica_id, self._replica.status_line)
+            progress.put.remote(replica_id, str(self._replica.status_line)[:MAX_STATUS])
         await loading
         progress.put.remote(replica_id, "ready")
 
     async def answer(self, body: bytes) -> ReplicaResponse:
         return await self._replica.answer(body)
-
-    async def card(self) -> ModelCard:
-        return self._replica.card
 
     async def check_health(self) -> None:
         self._replica.check()
@@ -123,9 +125,12 @@ class RayPool:
         """Start Ray and all replicas; return when they are ready. Raises UserError where they never will be."""
         await self._call_ray(self._start_ray)
         await self._call_ray(self._deploy)
-        await self._wait_until_ready()
-        card: ModelCard = await self._handle.card.remote()
-        self.card = replace(card, replicas=self._resources.replicas)
+        try:
+            await self._wait_until_ready()
+        except WeftError:
+            raise
+        except Exception as error:  # whatever it is, the cluster did not answer
+            raise UserError(f"Ray ended while the replicas were started: {last_line(message_of(error))}") from None
 
     async def _call_ray(self, function: Callable[[], T]) -> T:
         """Run a function in Ray's thread. Raises PoolClosing once `close` was called.
@@ -186,7 +191,8 @@ class RayPool:
                 )
 
     def _deploy(self) -> None:
-        card = self._read_card()
+        card = replace(self._read_card(), replicas=self._resources.replicas)
+        self.card = card
         router = importlib.import_module("ray.serve.config").RequestRouterConfig
         self._progress = self._ray.remote(num_cpus=0)(LoadingProgress).remote()
         deployment = self._serve.deployment(RayReplica).options(
@@ -203,23 +209,28 @@ class RayPool:
             ray_actor_options={"num_cpus": self._cpus, "num_gpus": self._gpus},
         )
         loopback_only = not self._resources.address
-        bound = deployment.bind(self._spec, self._progress, loopback_only, card.identity)
+        bound = deployment.bind(self._spec, self._progress, loopback_only, _encode_identity(card))
         target = self._serve.RunTarget(bound, name=self._app, route_prefix=None)
         (self._handle,) = self._serve.run_many([target], wait_for_applications_running=False)
 
     def _read_card(self) -> ModelCard:
         """Read the model's card in one process of Ray's, so that a wrong option fails once and not in every replica."""
-        exceptions = self._ray.exceptions
         task = self._ray.remote(num_cpus=0, num_gpus=self._gpus, max_retries=0)(read_model_card)
         try:
-            return self._ray.get(task.remote(self._spec))
-        except exceptions.RayTaskError as error:
-            cause = getattr(error, "cause", None)
-            if isinstance(cause, UserError):
-                raise UserError(str(cause)) from None
-            raise UserError(last_line(str(error))) from None
-        except exceptions.RayError as error:
+            answer: Any = self._ray.get(task.remote(self._spec))
+        except self._ray.exceptions.RayError as error:
             raise UserError(f"the process that was to load {self._spec.model} ended: {type(error).__name__}") from None
+        return self._parse_card(answer)
+
+    def _parse_card(self, answer: Any) -> ModelCard:
+        """Return the card in what `read_model_card` sent. Raises UserError if there is none."""
+        try:
+            card, problem = msgspec.json.decode(answer, type=tuple[ModelCard | None, str])
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UserError(f"{self._spec.model} has no card that can be used: {message_of(error)}") from None
+        if card is None:
+            raise UserError(problem)
+        return card
 
     async def _wait_until_ready(self) -> None:
         """Wait for all replicas, printing how far they are. Raises UserError where they fail."""
@@ -230,7 +241,8 @@ class RayPool:
             if state == "RUNNING":
                 return
             deployment = app.deployments.get(DEPLOYMENT)
-            progress: dict[str, str] = await self._progress.read.remote()
+            reported: dict[object, object] = await self._progress.read.remote()
+            progress = {str(name): str(line)[:MAX_STATUS] for name, line in reported.items()}
             failure = progress.pop(FAILED, "")
             if state in ("DEPLOY_FAILED", "UNHEALTHY"):
                 reason = failure or last_line((deployment or app).message)
@@ -249,13 +261,11 @@ class RayPool:
     async def answer(self, body: bytes) -> ReplicaResponse:
         exceptions: Any = self._ray.exceptions
         try:
-            return await self._handle.answer.remote(body)
+            return _check_response(await self._handle.answer.remote(body))
         except exceptions.RayActorError:
             return ReplicaResponse(500, format_error("the replica that worked on it died: ask again", "replica_lost"))
-        except exceptions.RayError as error:
-            return ReplicaResponse(500, format_error(last_line(str(error)), "replica_failed"))
         except Exception as error:
-            message = last_line(str(error))
+            message = scrub_message(last_line(message_of(error)))
             if type(error).__name__ == "BackPressureError":
                 return ReplicaResponse(429, format_error(message, "queue_full"))
             return ReplicaResponse(500, format_error(message, "replica_failed"))
@@ -298,9 +308,50 @@ class PoolClosing(WeftError):
     """The pool is closing, and makes no further calls to Ray."""
 
 
-def read_model_card(spec: ReplicaSpec) -> ModelCard:
-    """Build a replica without loading its weights, and return its card. Runs in a process of Ray's."""
-    return Replica(spec).card
+class NoResponse(WeftError):
+    """A replica sent what is no HTTP answer."""
+
+
+def read_model_card(spec: ReplicaSpec) -> bytes:
+    """Build a replica without loading its weights. Return its card, or why there is none, as JSON.
+
+    Runs in a process of Ray's. No object of the model's code leaves it.
+    """
+    try:
+        return msgspec.json.encode((Replica(spec).card, ""))
+    except BaseException as error:  # also SystemExit
+        return msgspec.json.encode((None, _describe(error)))
+
+
+def _encode_identity(card: ModelCard) -> bytes:
+    """Return the identity as it is compared between processes, of which one may have it from JSON."""
+    identity: Any = msgspec.json.decode(msgspec.json.encode(card.identity))
+    return msgspec.json.encode(identity, order="sorted")
+
+
+def _describe(error: BaseException) -> str:
+    """Return in one line why a model cannot be used."""
+    message = message_of(error)
+    if not isinstance(error, (UserError, CallError)):
+        message = f"{type(error).__name__}: {message}"
+    return " ".join(scrub_message(message).split())[:MAX_STATUS]
+
+
+def _check_response(response: object) -> ReplicaResponse:
+    """Return an HTTP answer that a server can pass on. Raises NoResponse for anything else that a replica sent."""
+    try:
+        checked = msgspec.convert(
+            msgspec.to_builtins(response, builtin_types=(bytes,)), ReplicaResponse, builtin_types=(bytes,)
+        )
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        raise NoResponse("the replica sent what is no answer") from None
+    if not 200 <= checked.status <= 599:
+        raise NoResponse(f"the replica sent the status {checked.status}")
+    if len(checked.body) > MAX_RESPONSE_BYTES:
+        raise NoResponse(f"the replica sent {len(checked.body):,} bytes, more than the limit of {MAX_RESPONSE_BYTES:,}")
+    if not REPLICA_ID.fullmatch(checked.replica) or not all(map(COUNTER.fullmatch, checked.counters)):
+        raise NoResponse("the replica has a name, or counters, that no replica has")
+    return checked
 
 
 def _count_ready(deployment: Any) -> int:

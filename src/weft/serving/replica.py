@@ -10,9 +10,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from weft.calls.sending import call_foreign, check_reply, scrub_message
+from weft.errors import message_of
 from weft.models.adapt import adapt_messages_async
+from weft.models.batching import BatchCounts
 from weft.models.call_settings import OWN_SETTINGS, AdjustableEndpoint, CallSettings
-from weft.models.endpoint import CallError, Endpoint, EndpointReply
+from weft.models.endpoint import FATAL, CallError, Endpoint, EndpointReply
 from weft.models.providers.served_card import ModelCard
 from weft.models.registry import resolve_endpoint
 from weft.secrets import scrub
@@ -63,7 +66,17 @@ class Replica:
         return self._endpoint.status_line
 
     async def load(self) -> None:
-        await self._endpoint.load()
+        """Load the weights. What only a program's end raises, such as SystemExit, becomes a CallError."""
+        task = asyncio.current_task()
+        try:
+            await self._endpoint.load()
+        except Exception:
+            raise
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            problem = f"{self._endpoint.name} raised {type(error).__name__}: {message_of(error)}"
+            raise CallError(scrub_message(problem), FATAL) from None
 
     def check(self) -> None:
         """Raise RuntimeError if the model cannot answer any more."""
@@ -83,7 +96,7 @@ class Replica:
         """What this replica does and has done, by name, for `/metrics`."""
         counters = {"in_flight": float(self._in_flight), "images_held": float(len(self._blobs))}
         batches: Any = getattr(self._endpoint, "batch_counts", None)
-        if batches is not None:
+        if isinstance(batches, BatchCounts):
             counters |= {
                 "batches": batches.batches,
                 "batch_calls": batches.calls,
@@ -112,16 +125,21 @@ class Replica:
             except CallError as error:
                 if error.retry.kind == "fatal":
                     self._fatal_error = str(error)
-                    return 500, format_error(scrub(str(error)), "model_lost")
+                    return 500, format_error(str(error), "model_lost")
                 status = STATUS_BY_RETRY.get(error.retry.kind, 500)
-                return status, format_error(scrub(str(error)), "model_error")
+                return status, format_error(str(error), "model_error")
             except Exception as error:
-                return 422, format_error(scrub(f"{type(error).__name__}: {error}"), "model_error")
+                problem = f"{type(error).__name__}: {message_of(error)}"
+                return 422, format_error(scrub_message(problem), "model_error")
 
     async def _send(self, messages: tuple[Message, ...], request: Request, settings: CallSettings) -> EndpointReply:
+        """Return a reply whose fields have their types. Raises CallError, without secrets, for all else."""
+        name = self._endpoint.name
         if settings == OWN_SETTINGS or not isinstance(self._endpoint, AdjustableEndpoint):
-            return await self._endpoint.send(messages, request)
-        return await self._endpoint.send_with(messages, request, settings)
+            reply = await call_foreign(name, self._endpoint.send, messages, request)
+        else:
+            reply = await call_foreign(name, self._endpoint.send_with, messages, request, settings)
+        return await check_reply(self._endpoint, reply)
 
     async def close(self) -> None:
         await self._endpoint.close()
