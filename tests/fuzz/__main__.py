@@ -26,8 +26,10 @@ from fuzz import (
     kills,
     lies,
     money,
+    nodes,
     players,
     records,
+    replicas,
     replies,
     requests,
     sequences,
@@ -35,6 +37,7 @@ from fuzz import (
     surroundings,
     tables,
     trainings,
+    workers,
 )
 
 PARTS: dict[str, tuple[Part, int, str]] = {
@@ -65,6 +68,9 @@ PARTS: dict[str, tuple[Part, int, str]] = {
     "lies": (lies.attack, 400, "benchmarks of a user's own that lie"),
     "batch-kills": (batch_kills.attack, 48, "kill -9 at each step of a batch"),
     "kills": (kills.attack, 100, "kill -9"),
+    "workers": (workers.attack, 2_000, "rows of builds on Ray, by models and workers that lie"),
+    "replicas": (replicas.attack, 4_000, "requests to replicas on Ray, by models and replicas that lie"),
+    "nodes": (nodes.attack, 12, "processes and nodes of Ray that leave"),
 }
 
 
