@@ -16,10 +16,10 @@ ORDER = (  # each may import those before it, and itself; tests/test_packages.py
     *(
         "errors",
         "rounding",
-        "plain_tables",
-        "types",
         "secrets",
         "untrusted",
+        "plain_tables",
+        "types",
         "plugins",
         "ray_cluster",
         "store",

@@ -14,7 +14,6 @@ weft.write("A guide in 3 steps", model="weaver:planner=...,visualizer=...", out=
 """
 
 import contextlib
-import html
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +39,7 @@ from weft.judge_eval.agreement.by_card import bias_of
 from weft.judge_eval.agreement.second_judge import find_second_judge, is_judge
 from weft.models.baselines import ReferenceModel
 from weft.models.config import default_home
+from weft.plain_tables import escape_text
 from weft.report import document, frame, site
 from weft.report.charts import Plot
 from weft.report.grid import build_grid, check_grid_choice, label_grid
@@ -53,6 +53,7 @@ from weft.results.index import describe_state
 from weft.results.run import build_tables, find_run, load_run, name_runs, resolve_benchmark
 from weft.store.locks import with_actual_state
 from weft.types import Table
+from weft.untrusted import escape_control_characters
 from weft.workspace import open_blobs, open_journal
 
 OnStart = Callable[[Session], None]
@@ -90,15 +91,15 @@ class Run(stored.Run):
 
     def __repr__(self) -> str:
         gist = self.gist
-        return f"<Run {self.id}: {self.name}, {gist.headline_text}, {describe_state(self.record, gist)}>"
+        name = escape_control_characters(self.name)
+        return f"<Run {self.id}: {name}, {gist.headline_text}, {describe_state(self.record, gist)}>"
 
     def _repr_html_(self) -> str:
         gist = self.gist
-        state = describe_state(self.record, gist)
-        caption = f"{self.id}: {state}, {gist.scored}/{gist.expected} verdicts scored"
+        caption = f"{self.id}: {describe_state(self.record, gist)}, {gist.scored}/{gist.expected} verdicts scored"
         table = self.table()
         own_rows = structs.replace(table, rows=table.run_rows)
-        return f"<div>{html.escape(caption)}</div>{own_rows._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
+        return f"<div>{escape_text(caption)}</div>{own_rows._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
 
 
 class Runs(list[Run]):
@@ -118,7 +119,7 @@ class Runs(list[Run]):
 
 
 def _html_row(tag: str, cells: Sequence[str]) -> str:
-    cells_html = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+    cells_html = "".join(f"<{tag}>{escape_text(cell)}</{tag}>" for cell in cells)
     return f"<tr>{cells_html}</tr>"
 
 

@@ -1,9 +1,11 @@
-"""A table as plain text, and as HTML for a notebook."""
+"""A table as plain text, and as HTML for a notebook, with names escaped."""
 
 from __future__ import annotations
 
 import html
 from typing import TYPE_CHECKING
+
+from weft.untrusted import escape_control_characters
 
 if TYPE_CHECKING:
     from weft.types import Row, Table
@@ -11,13 +13,13 @@ if TYPE_CHECKING:
 
 def table_text(table: Table) -> str:
     """Return values with their intervals, in columns."""
-    rows = [["", *table.columns]]
+    rows = [["", *map(escape_control_characters, table.columns)]]
     for row in table.rows:
-        rows.append([row.label])
+        rows.append([escape_control_characters(row.label)])
         for column in table.columns:
-            rows[-1].append(" ".join(_format_cell(table, row, column)).strip())
+            rows[-1].append(escape_control_characters(" ".join(_format_cell(table, row, column)).strip()))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [table.title]
+    lines = [escape_control_characters(table.title)]
     for row in rows:
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
         lines.append("  ".join(cells).rstrip())
@@ -28,18 +30,23 @@ def table_text(table: Table) -> str:
 
 def table_html(table: Table) -> str:
     """Return values with their intervals, with names escaped."""
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in ("", *table.columns))
+    head = "".join(f"<th>{escape_text(column)}</th>" for column in ("", *table.columns))
     rows: list[str] = []
     for row in table.rows:
-        cells = [f"<th>{html.escape(row.label)}</th>"]
+        cells = [f"<th>{escape_text(row.label)}</th>"]
         for column in table.columns:
             value, interval = _format_cell(table, row, column)
-            cells.append(f"<td>{value}<br><small>{interval}</small></td>")
+            cells.append(f"<td>{escape_text(value)}<br><small>{escape_text(interval)}</small></td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     note = ""
     if table.published_rows:
-        note = f"<p>{html.escape(table.note)}</p>"
-    return f"<table><caption>{html.escape(table.title)}</caption><tr>{head}</tr>{''.join(rows)}</table>{note}"
+        note = f"<p>{escape_text(table.note)}</p>"
+    return f"<table><caption>{escape_text(table.title)}</caption><tr>{head}</tr>{''.join(rows)}</table>{note}"
+
+
+def escape_text(text: str) -> str:
+    """Return a text for a notebook's cell."""
+    return html.escape(escape_control_characters(text))
 
 
 def _format_cell(table: Table, row: Row, column: str) -> tuple[str, str]:
