@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fuzz import ROOT, Broken
 from fuzz.data import all_of
+from fuzz.faults import JUDGES
 
 FLIGHT = 8
 
@@ -34,7 +35,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
                 "--model",
                 f"openai-chat/model@{url}",
                 "--judge",
-                f"openai-chat/judge@{url}",
+                f"{JUDGES.get(name, 'openai-chat')}/judge@{url}",
             ]
             for name, (_, data) in found.items()
         }
