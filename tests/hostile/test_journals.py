@@ -87,6 +87,9 @@ WAYS: dict[str, Callable[[Path], None]] = {
     "verdict bytes": sql("UPDATE verdicts SET verdict = x'ff'"),
     "call": sql("UPDATE calls SET reply = 'no' WHERE id = 3"),
     "call bytes": sql("UPDATE calls SET raw = x'fffe' WHERE id = 3"),
+    "schema": lambda path: (
+        path.write_bytes(path.read_bytes().replace(b"attempts INTEGER", b"attempts INTE\xcdER")) and None
+    ),  # type: ignore[func-returns-value]
     "view": sql("ALTER TABLE runs RENAME TO r", "CREATE VIEW runs AS SELECT * FROM r"),
     "future": sql("PRAGMA user_version = 99"),
 }

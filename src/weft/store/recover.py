@@ -144,6 +144,8 @@ class _Recovery:
                 message = str(row[0].decode("utf-8", "replace"))
                 if message != "ok":
                     self.problems.append(" ".join(message.split())[:200])
+            for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"):
+                sql.decode()  # SQLite itself takes any bytes
         except SQLITE_ERRORS as error:
             self.problems.append((str(error) or type(error).__name__).splitlines()[0])
 
