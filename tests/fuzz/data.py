@@ -12,6 +12,13 @@ from weft_tabletop.make import WRITERS, make
 # records that are another benchmark's under another name
 OTHER_NAMES = {"geneval-long": ("evaluation_metadata.jsonl", "evaluation_metadata_long.jsonl")}
 
+PROVIDERS = {"geneval2": "logprobs"}  # of judges, where words are not enough
+
+
+def judge_at(url: str, benchmark: str, name: str = "judge") -> str:
+    """A judge that can answer what a benchmark asks."""
+    return f"{PROVIDERS.get(benchmark, 'openai-chat')}/{name}@{url}"
+
 
 def made_for(name: str, folder: Path, samples: int, seed: int) -> Path | None:
     """A dataset of a benchmark, if there is a maker of such."""

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from fuzz import Broken
-from fuzz.data import all_of
+from fuzz.data import all_of, judge_at
 from fuzz.mock import KINDS, Faults, answer
 from server import Provider
 from weft import api
@@ -15,7 +15,6 @@ from weft.calls.caller import RetryPolicy
 
 QUICK = RetryPolicy(tries=12, rate_limit_tries=12, base=0.001, cap=0.01)
 SHARE = 0.3
-JUDGES = {"geneval2": "logprobs"}  # where words are not enough
 
 
 def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
@@ -34,7 +33,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
                 name,
                 data=data,
                 model=f"openai-chat/model@{provider.url}",
-                judge=f"{JUDGES.get(name, 'openai-chat')}/judge@{provider.url}",
+                judge=judge_at(provider.url, name),
                 home=folder / "faults" / f"{name}-{share}",
                 retry_policy=QUICK,
             )

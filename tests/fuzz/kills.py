@@ -11,8 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from fuzz import ROOT, Broken
-from fuzz.data import all_of
-from fuzz.faults import JUDGES
+from fuzz.data import all_of, judge_at
 
 FLIGHT = 8
 
@@ -35,7 +34,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
                 "--model",
                 f"openai-chat/model@{url}",
                 "--judge",
-                f"{JUDGES.get(name, 'openai-chat')}/judge@{url}",
+                judge_at(url, name),
             ]
             for name, (_, data) in found.items()
         }

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fuzz import ROOT, Broken
 from fuzz.commands import Command, run_command
-from fuzz.data import all_of
+from fuzz.data import all_of, judge_at
 
 SAMPLES = 4
 JUDGES = ("judge", "other-judge")
@@ -69,6 +69,7 @@ class Sequence:
         self._chance = chance
         self._folder = folder
         self._base = ["run", name, "--data", str(data), "--model", f"openai-chat/model@{url}", "--concurrency", "4"]
+        self._name = name
         self._url = url
         self._done = done
         self.log: list[str] = []
@@ -100,7 +101,7 @@ class Sequence:
 
     def _words(self, home: str, judge: str = "", *more: str) -> list[str]:
         judge = judge or self._chance.choice(JUDGES)
-        return [*self._base, "--judge", f"openai-chat/{judge}@{self._url}", "--home", home, *more]
+        return [*self._base, "--judge", judge_at(self._url, self._name, judge), "--home", home, *more]
 
     def _some_home(self) -> str:
         homes = sorted(path.name for path in self._folder.glob("main*") if (path / "journal.sqlite").exists())
@@ -153,7 +154,7 @@ class Sequence:
     def _judge_again(self) -> None:
         home = self._some_home()
         if (self._folder / home / "journal.sqlite").exists():
-            judge = f"openai-chat/{self._chance.choice(JUDGES)}@{self._url}"
+            judge = judge_at(self._url, self._name, self._chance.choice(JUDGES))
             self._end(["judge", "again", "last", "--judge", judge, "--home", home])
 
     def _two_at_once(self) -> None:
