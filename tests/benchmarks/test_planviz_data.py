@@ -103,7 +103,15 @@ def test_paths_that_say_more_than_the_folder(path: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "path", ["../../secret.png", "/etc/passwd", "UI/../../secret.png", "UI/editing/imgs/\0.png", "x" * 5000]
+    "path",
+    [
+        "../../secret.png",
+        "/etc/passwd",
+        "UI/../../secret.png",
+        "UI/editing/imgs/\0.png",
+        "x" * 5000,
+        f"UI/{'9' * 400}/0.png",
+    ],
 )
 def test_a_picture_outside_of_the_dataset_is_none_of_it(path: str, tmp_path: Path):
     (tmp_path / "secret.png").write_bytes(drawn("secret"))

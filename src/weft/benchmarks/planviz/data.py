@@ -177,9 +177,9 @@ class PlanVizRecords(Records):
 
     def locate(self, image: str) -> Path:
         for task_list in TASK_LISTS:
-            path = self._root / self._resolve_path(image, task_list)
-            if path.is_file():
-                return path
+            path = PurePosixPath(self._resolve_path(image, task_list))
+            if self._is_file(path):
+                return self._root / path
         return self._root / image
 
     def record_label(self, at: int, record: Any) -> str:
