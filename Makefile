@@ -1,7 +1,7 @@
 # make run    set up, then evaluate on the embedded default: no key, no network beyond package installs
 # make test   set up, then lint, types and tests; test-local is the part of it that needs torch and Ray
 # make docs   set up, then build the documentation site into site/
-# make attack everything that is made to break weft, with counts; minutes; `make attack SEED=7 PARTS="kills faults"`
+# make attack everything that is made to break weft, with counts; an hour or two; `make attack SEED=7 PARTS="kills faults"`
 # make conformance CHECKOUTS=DIR   run the papers' released scripts from their clones beside weft; SYSTEMS="weave imug", LARGE=1
 PYTHON ?= python3
 BIN := .venv/bin

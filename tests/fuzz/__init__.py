@@ -1,6 +1,6 @@
 """The attack: weft against datasets, replies, models, servers, files and kills that are made to break it.
 
-`make attack` runs all of it in minutes and prints seeds and counts. Benchmarks and providers are taken in through their
+`make attack` runs all of it in an hour or two and prints seeds and counts. Benchmarks and providers are taken in through their
 registries."""
 
 import logging
