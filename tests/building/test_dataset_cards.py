@@ -84,6 +84,10 @@ def test_the_card_has_models_with_their_terms_and_what_each_made(built: Path):
     assert counts.images == sum(counts.image_parties.values())
 
 
+def test_no_writer_of_the_tabletop_is_asked_to_reword_chess(built: Path):
+    assert not {"rewordings refused", "requests reworded"} & set(read_status(built).counts)
+
+
 def test_names_and_terms_in_a_card_are_no_markdown(built: Path):
     manifest = replace(read_manifest(built), terms={"painter": "a|b <script> [x](y)\x1b[31m"}, recipe="x\n# y[1]")
     status = replace(read_status(built), manifest=manifest)

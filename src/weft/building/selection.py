@@ -6,7 +6,8 @@
 `exact`: the same images, or the same words about the same inputs. `images`: as many images, and each looks like the one
 in its place. `texts`: nearly the same requests. Those two are looked for within a domain and type, and between all of
 the test part and all of the rest. What the recipe's program made is compared for exact duplicates alone: its images and
-sentences are alike by intention. The dialogue of the lowest seed stays, so that an extended build loses nothing.
+sentences are alike by intention, and where it drew the images, so may be the words that a model gave them. The dialogue
+of the lowest seed stays, so that an extended build loses nothing.
 """
 
 import hashlib
@@ -82,10 +83,12 @@ class _DuplicateFinder:
         self._groups.setdefault((draft.domain, draft.subdomain), []).append(place)
         self._wholes.append(_hash_whole(draft))
         prints = array("Q")
-        if len(row.prints) == len(draft.images) and _is_by_models(_origins_of_images(row, draft)):
-            prints.extend(int(one, 16) for one in row.prints)
+        texts: list[str] = []
+        if _is_by_models(_origins_of_images(row, draft)):
+            texts = _find_texts_by_models(row, draft)
+            if len(row.prints) == len(draft.images):
+                prints.extend(int(one, 16) for one in row.prints)
         self._prints.append(prints)
-        texts = _find_texts_by_models(row, draft)
         self._texts.add("\n".join(texts))
         self._has_text.append(bool(texts))
 

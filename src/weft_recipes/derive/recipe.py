@@ -63,6 +63,7 @@ class Derive(Recipe):
         Role("writer", "text", "rewords the requests; without one they are as the program writes them", optional=True),
     )
     Options = DeriveOptions
+    rewords = True  # whether a writer is asked to
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         if self.options.alternatives == 1:
@@ -110,7 +111,7 @@ class Derive(Recipe):
         texts = [turn.text for turn in plan.turns]
         # the question that compares stays: an answer is exact for its very words
         open_turns = [index for index, turn in enumerate(plan.turns) if turn.kind != "compare"]
-        if not context.has("writer"):
+        if not self.rewords or not context.has("writer"):
             return replace(row, facts={**row.facts, "texts": texts})
         requests = [texts[index] for index in open_turns]
         listed = "\n".join(f"{number}. {text}" for number, text in enumerate(requests, start=1))

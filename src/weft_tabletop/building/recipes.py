@@ -109,11 +109,22 @@ class TabletopSequence(SequenceRecipe):
         return None
 
 
+class TabletopDerive(Derive):
+    rewords = False  # the oracle writes about tables alone
+
+
 class Tabletop100k(Mixture):
     name = "tabletop-100k"
     title = "All pathways on the tabletop, with chess and jigsaw dialogues, in the paper's proportions"
-    pathways = {"fusion": TabletopFusion, "recall": TabletopRecall, "sequence": TabletopSequence, "derive": Derive}
-    version = "2." + ".".join(kind.version for kind in (TabletopFusion, TabletopRecall, TabletopSequence, Derive))
+    pathways = {
+        "fusion": TabletopFusion,
+        "recall": TabletopRecall,
+        "sequence": TabletopSequence,
+        "derive": TabletopDerive,
+    }
+    version = "2." + ".".join(
+        kind.version for kind in (TabletopFusion, TabletopRecall, TabletopSequence, TabletopDerive)
+    )
     usual_weights = PAPER
 
     def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
