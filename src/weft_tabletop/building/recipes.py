@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from weft.building.context import Context
 from weft.building.draft import Draft, DraftTurn, Row
 from weft.building.layouts.weave import TEST_FOLDER
-from weft.building.recipe import Step
+from weft.building.recipe import Recipe, Step
 from weft.types import Message, Reply, Request
 from weft_recipes.comprehension import Comprehension
 from weft_recipes.derive.recipe import Derive
@@ -60,53 +60,39 @@ class ShortSequencePrompts(SequencePrompts):
         return f"Check this script: {script}"
 
 
-class TabletopFusion(Fusion):
+class OnTabletop(Recipe):
+    """What the pathways of the tabletop share: references for the exact judge, and models that answer dry runs."""
+
+    def steps(self) -> Sequence[Step]:
+        return (*super().steps(), Step("refer", add_references, "what the exact judge must know of each turn"))
+
+    def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
+        write_references(folder, rows)
+
+    def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
+        return None
+
+
+class TabletopFusion(OnTabletop, Fusion):
     name = "tabletop-fusion"
     most_inputs = 2  # the oracle copies from one table to another
     title = "The fusion pathway on the tabletop, with exact references"
     prompts = ShortFusionPrompts()
     comprehension = ShortComprehension()
 
-    def steps(self) -> Sequence[Step]:
-        return (*super().steps(), Step("refer", add_references, "what the exact judge must know of each turn"))
 
-    def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
-        write_references(folder, rows)
-
-    def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
-        return None
-
-
-class TabletopRecall(Recall):
+class TabletopRecall(OnTabletop, Recall):
     name = "tabletop-recall"
     title = "The recall pathway on the tabletop, with exact references"
     prompts = ShortRecallPrompts()
     comprehension = ShortComprehension()
 
-    def steps(self) -> Sequence[Step]:
-        return (*super().steps(), Step("refer", add_references, "what the exact judge must know of each turn"))
 
-    def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
-        write_references(folder, rows)
-
-    def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
-        return None
-
-
-class TabletopSequence(SequenceRecipe):
+class TabletopSequence(OnTabletop, SequenceRecipe):
     name = "tabletop-sequence"
     title = "The sequential pathway on the tabletop, with exact references"
     prompts = ShortSequencePrompts()
     comprehension = ShortComprehension()
-
-    def steps(self) -> Sequence[Step]:
-        return (*super().steps(), Step("refer", add_references, "what the exact judge must know of each turn"))
-
-    def write_extras(self, folder: Path, rows: Iterable[Row]) -> None:
-        write_references(folder, rows)
-
-    def stand_in(self, role: str, messages: tuple[Message, ...], request: Request) -> Reply | None:
-        return None
 
 
 class TabletopDerive(Derive):
